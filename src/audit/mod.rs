@@ -16,7 +16,7 @@ use crate::experiment::cell::{Bridged, Models, bridged, recipe};
 use crate::experiment::{Dataset, Plan};
 use crate::replay::{Decision, Event, Observer, Run, replay};
 use crate::scores::honesty::known_atoms;
-use crate::scores::money::{self, Prices, Shorter};
+use crate::scores::money::{self, Shorter, Tariff};
 use crate::text::atoms::lex;
 use crate::text::runs::{self, Runs};
 use crate::text::tokens::Tokenizer;
@@ -93,7 +93,7 @@ impl Observer for Nobody {}
 pub fn audit(data: &Dataset, plan: &Plan, index: usize) -> anyhow::Result<Audit> {
     let log = data.log(index, false)?;
     let tokenizer = Tokenizer::load(&plan.tokenizer)?;
-    let prices = plan.prices.of(&log.trajectory);
+    let tariff = plan.prices.tariff(&log);
     let reads = Reads::of(&log, data.features(index)?)?;
     let replayed = |strategy: &str| -> anyhow::Result<Run> {
         let variant = plan.variants.iter().find(|v| v.strategy == strategy).expect("a variant of the plan");
@@ -101,7 +101,7 @@ pub fn audit(data: &Dataset, plan: &Plan, index: usize) -> anyhow::Result<Audit>
     };
     let sent = replayed("as-sent")?;
     let bench =
-        Bench { log: &log, sent: &sent, alive: money::alive(&log, &sent, &prices), prices, reads: &reads };
+        Bench { log: &log, sent: &sent, alive: money::alive(&log, &sent, &tariff), tariff, reads: &reads };
     let edits = bench.edits();
     let logged = log.trajectory.steps.iter().filter(|step| step.kind == Kind::Compaction);
     let logged: BTreeSet<u32> = logged.map(|step| step.segment).collect();
@@ -137,7 +137,7 @@ struct Bench<'a> {
     sent: &'a Run,
     /// Beside the decisions: how likely the cache still lived.
     alive: Vec<f64>,
-    prices: Prices,
+    tariff: Tariff,
     reads: &'a Reads,
 }
 
@@ -149,7 +149,7 @@ impl Bench<'_> {
         for (i, event) in events.iter().enumerate() {
             let Some(at) = self.decision(event.turn) else { continue };
             let decision = &self.sent.decisions[at];
-            let shorter = Shorter::of(event, decision);
+            let shorter = Shorter::of(event, decision, self.log.rate(decision.turn));
             let gone = event.only.clone().unwrap_or_default();
             let from = self.step(event.turn);
             let until = events.get(i + 1).map_or(self.log.n_steps() as u32, |next| self.step(next.turn));
@@ -245,13 +245,18 @@ impl Bench<'_> {
         let counted = log.rate(decision.turn).filter(|_| billed.is_some());
         let without = sent + counted.map_or(logged, |rate| rate.counted(logged).round() as u64);
         let saved = without.saturating_sub(with);
-        (Shorter { without, cached_without: sent, with, cached_with, saved }, billed.is_some())
+        // Without the provider's count of both, ours with what the log does not show.
+        let rate = log.rate(decision.turn).filter(|_| billed.is_none());
+        let billed_as = [without, with].map(|n| rate.map_or(n as f64, |rate| rate.billed(n)));
+        let shorter = Shorter { without, cached_without: sent, with, cached_with, saved, billed: billed_as };
+        (shorter, billed.is_some())
     }
 
     /// What became of a prompt; `before` is the one before it, `is_billed` whether both are by the provider's count.
     fn change(&self, at: usize, shorter: &Shorter, before: u64, is_billed: bool) -> Change {
         let (log, decisions) = (self.log, &self.sent.decisions);
         let decision = &decisions[at];
+        let prices = self.tariff.at(decision.turn);
         let segment = |d: &Decision| log.turns[d.turn as usize].segment;
         // Dollars are paid for the provider's tokens.
         let rate = log.rate(decision.turn).filter(|_| !is_billed);
@@ -261,8 +266,8 @@ impl Bench<'_> {
             before,
             after: shorter.with,
             is_billed,
-            cost: rate.map_or(1.0, |rate| rate.counted(1)) * shorter.debt(self.alive[at], &self.prices),
-            paid_after: shorter.paid_after(self.alive[at], &self.prices),
+            cost: rate.map_or(1.0, |rate| rate.counted(1)) * shorter.debt(self.alive[at], prices),
+            paid_after: shorter.paid_after(self.alive[at], prices),
             n_left: decisions[at + 1..].iter().take_while(|d| segment(d) == segment(decision)).count() as u32,
             n_steps: 0,
             again: Vec::new(),

@@ -23,8 +23,10 @@ pub struct ApiModel {
     tokenizer: Option<String>,
     /// Where they are known.
     pub prices: Option<ApiPrices>,
-    /// Longer prompts cost more, which is not counted.
+    /// Longer prompts cost more.
     pub dearer_above: Option<u64>,
+    /// How much more; where that is known.
+    pub dearer: Option<Dearer>,
     /// Where this was read, and when.
     pub source: String,
     pub seen: toml::value::Datetime,
@@ -42,6 +44,14 @@ pub struct ApiPrices {
     pub output: f64,
     /// Seconds that a cached prompt lives after it was last sent.
     pub cache_lifetime: f64,
+}
+
+/// How many times as much the tokens of a long prompt cost, and those of its answer.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dearer {
+    pub prompt: f64,
+    pub output: f64,
 }
 
 /// Shares of prompts that come later after the one before than a cache lives.
@@ -127,8 +137,14 @@ impl ApiModel {
             + &told("prompt up to", self.max_prompt)
             + &told("answer up to", self.max_output);
         let tokens = self.tokenizer.as_ref().map_or_else(String::new, |name| format!(", tokens of {name}"));
-        let dearer = told("more for prompts above", self.dearer_above);
-        format!("window {}{limits}{tokens}{prices}{dearer}; {}, read {}", self.window, self.source, self.seen)
+        let mut dearer = told("more for prompts above", self.dearer_above);
+        if let Some(Dearer { prompt, output }) = self.dearer {
+            dearer += &format!(": {prompt} times as much, answers {output} times");
+        }
+        format!(
+            "window {}{limits}{tokens}{prices}{dearer}; {}, as of {}",
+            self.window, self.source, self.seen
+        )
     }
 }
 
@@ -229,6 +245,12 @@ mod tests {
         for model in FILE.models.iter() {
             let below = [model.max_output, model.max_prompt, model.dearer_above];
             assert!(below.into_iter().flatten().all(|n| n < model.wide_window.unwrap_or(model.window)));
+            assert!(model.dearer.is_none_or(|times| {
+                model.dearer_above.is_some()
+                    && model.prices.is_some()
+                    && times.prompt > 1.0
+                    && times.output > 1.0
+            }));
             assert!(model.wide_window.is_none_or(|wide| wide > model.window));
             assert!(model.source.starts_with("https://") && model.names.iter().all(|n| plain(n).0 == *n));
             assert!(model.prices.is_none_or(|p| p.cache_read <= p.fresh

@@ -63,6 +63,10 @@ pub(crate) struct Prices {
     /// Share of prompts that find the cache gone where no times are logged.
     #[serde(default)]
     pub(crate) cache_gone: f64,
+    /// Prompts of more tokens cost more: so many times as much for their tokens, and for those of the answer.
+    pub(crate) dearer_above: Option<f64>,
+    pub(crate) dearer_prompt: Option<f64>,
+    pub(crate) dearer_output: Option<f64>,
     /// Whether all caches were taken to live an hour.
     #[serde(default)]
     pub(crate) hour: bool,

@@ -46,12 +46,13 @@ fn of_call(prices: &Prices, usage: &Usage) -> Option<f64> {
     let read = usage.cache_read.unwrap_or(0).min(usage.input);
     let written = usage.cache_write.unwrap_or(0).min(usage.input - read);
     let hour = usage.cache_write_1h.unwrap_or(0).min(written);
+    let (prompt, answer) = prices.times(usage.input as f64);
     let parts = [
-        (usage.input - read - written, prices.fresh),
-        (read, prices.cache_read),
-        (written - hour, prices.cache_write),
-        (hour, prices.cache_write_1h.unwrap_or(prices.cache_write)),
-        (usage.output?, prices.output),
+        (usage.input - read - written, prompt * prices.fresh),
+        (read, prompt * prices.cache_read),
+        (written - hour, prompt * prices.cache_write),
+        (hour, prompt * prices.cache_write_1h.unwrap_or(prices.cache_write)),
+        (usage.output?, answer * prices.output),
     ];
     Some(parts.iter().map(|(tokens, price)| *tokens as f64 * price).sum::<f64>() / 1e6)
 }
@@ -91,5 +92,9 @@ mod tests {
         assert_eq!(costs, Costs { n_calls: 3, logged: 13.0, known: 10.0, priced: opus });
         assert_eq!(costs.ratio(), Some(opus / 10.0));
         assert_eq!(Costs::default().ratio(), None);
+        // Long prompts cost five times as much.
+        let haiku = Prices::known("claude-haiku-5-5").unwrap();
+        let long = Usage { input: 200_000, output: Some(100_000), ..Usage::default() };
+        assert_eq!(of_call(&haiku, &long), Some(0.1 + 0.25));
     }
 }

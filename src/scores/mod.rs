@@ -18,6 +18,7 @@ pub mod money;
 pub mod outcomes;
 pub mod outcomes_by_model;
 mod points;
+pub mod prices;
 pub mod probes;
 pub mod ratios;
 pub mod readers;

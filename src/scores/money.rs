@@ -7,133 +7,18 @@
 //!
 //! Where the provider's count is known (`usage`), money counts its tokens, with what the log does not show: that is in the
 //! cache after the first call and never compressible. A cache that outlived its lifetime is gone; where no time is logged it
-//! is gone as often as the price table says. A log that says for how long it wrote to the cache is priced so.
+//! is gone as often as the price table says. A log that says for how long it wrote to the cache is priced so. A call is
+//! priced as the model that answered it, and by the length of its prompt where long ones cost more.
 
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 use super::registry::{Better, Column, Entry, Field, Pooled, Scale, Set, Unit};
 use super::{Rows, ratio};
 use crate::context::log::Log;
-use crate::models::api;
 use crate::replay::{Decision, Event, Run};
-use crate::trajectory::Trajectory;
+use crate::trajectory::usage::Rate;
 
-/// Seconds of an hour's cache.
-const HOUR: f64 = 3600.0;
-
-/// Prices of one million tokens.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Prices {
-    pub name: String,
-    /// Prompt tokens that no cache serves.
-    #[serde(deserialize_with = "price")]
-    pub fresh: f64,
-    /// Prompt tokens written into the cache.
-    #[serde(deserialize_with = "price")]
-    pub cache_write: f64,
-    /// Prompt tokens written into a cache that lives an hour, where one can be had.
-    #[serde(deserialize_with = "maybe_price", default, skip_serializing_if = "Option::is_none")]
-    pub cache_write_1h: Option<f64>,
-    /// Prompt tokens served by the cache.
-    #[serde(deserialize_with = "price")]
-    pub cache_read: f64,
-    /// Tokens that the agent's model writes.
-    #[serde(deserialize_with = "price")]
-    pub output: f64,
-    /// Seconds that a cached prompt lives after it was last sent.
-    #[serde(deserialize_with = "price", default = "cache_lifetime")]
-    pub cache_lifetime: f64,
-    /// Share of prompts that find the cache gone, of those whose time, or that of the prompt before, is not logged.
-    #[serde(deserialize_with = "share", default, skip_serializing_if = "is_zero")]
-    pub cache_gone: f64,
-    /// Whether a log is priced as the model that it names, in dollars; these are then the prices of logs whose model's are
-    /// not known.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub own: bool,
-    /// Whether all caches live an hour, where one can be had; else those of logs that say so.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub hour: bool,
-}
-
-impl Prices {
-    /// Those of a model by its name in a log, where they are known.
-    pub fn known(logged: &str) -> Option<Prices> {
-        let api::ApiPrices { fresh, cache_write, cache_write_1h, cache_read, output, cache_lifetime } =
-            api::find(logged)?.prices?;
-        Some(Prices {
-            name: logged.to_owned(),
-            fresh,
-            cache_write,
-            cache_write_1h,
-            cache_read,
-            output,
-            cache_lifetime,
-            cache_gone: api::gone().after_5m,
-            own: false,
-            hour: false,
-        })
-    }
-
-    /// Those of a log.
-    pub fn of(&self, log: &Trajectory) -> Prices {
-        let own = log.model.as_deref().filter(|_| self.own).and_then(Prices::known);
-        let prices = own.unwrap_or_else(|| self.clone());
-        if self.hour || log.is_cached_an_hour() == Some(true) { prices.of_an_hour() } else { prices }
-    }
-
-    /// With a cache that lives an hour, where one can be had.
-    fn of_an_hour(self) -> Prices {
-        let Some(cache_write) = self.cache_write_1h else { return self };
-        // Fewer prompts come so late.
-        let cache_gone = self.cache_gone.min(api::gone().after_1h);
-        Prices { cache_write, cache_lifetime: HOUR, cache_gone, ..self }
-    }
-}
-
-/// None is below 0, nor without end.
-fn price<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
-    let price = f64::deserialize(from)?;
-    let is_right = price.is_finite() && price >= 0.0;
-    is_right.then_some(price).ok_or_else(|| serde::de::Error::custom("must be at least 0"))
-}
-
-fn maybe_price<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
-    price(from).map(Some)
-}
-
-fn share<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
-    let share = f64::deserialize(from)?;
-    let is_right = (0.0..1.0).contains(&share);
-    is_right.then_some(share).ok_or_else(|| serde::de::Error::custom("must be at least 0 and below 1"))
-}
-
-fn is_zero(share: &f64) -> bool {
-    *share == 0.0
-}
-
-fn cache_lifetime() -> f64 {
-    Prices::default().cache_lifetime
-}
-
-impl Default for Prices {
-    /// In units of the fresh price, with the ratios that large providers share; the lifetime is Anthropic's.
-    fn default() -> Self {
-        Prices {
-            name: "relative".to_owned(),
-            fresh: 1.0,
-            cache_write: 1.25,
-            cache_write_1h: Some(2.0),
-            cache_read: 0.1,
-            output: 5.0,
-            cache_lifetime: 300.0,
-            cache_gone: 0.0,
-            own: false,
-            hour: false,
-        }
-    }
-}
+pub use super::prices::{Prices, Tariff};
 
 pub const TOKEN_SAVINGS: Entry = Entry {
     name: "token_savings",
@@ -265,7 +150,7 @@ pub(super) const ENTRIES: &[Entry] = &[
 ];
 
 /// Scores a cell. `rework` is what getting hard misses back would cost, see [`rework`].
-pub fn score(log: &Log, run: &Run, prices: &Prices, rework: u64, rows: &mut Rows) {
+pub fn score(log: &Log, run: &Run, tariff: &Tariff, rework: u64, rows: &mut Rows) {
     let n = run.decisions.len() as u64;
     let sum = |f: &dyn Fn(&Decision) -> u64| run.decisions.iter().map(f).sum::<u64>() as f64;
     let full = sum(&|d| d.tokens_full);
@@ -280,13 +165,15 @@ pub fn score(log: &Log, run: &Run, prices: &Prices, rework: u64, rows: &mut Rows
     rows.push(&PEAK_TOKENS, "", (n > 0).then_some(peak_sent), 1.0, n).ceiling = (n > 0).then_some(peak_full);
     rows.push(&PEAK_SAVINGS, "", saved(peak_sent, peak_full), peak_full, n);
 
-    let bills = bills(log, run, prices);
-    let total = |f: &dyn Fn(&Bill) -> f64| bills.iter().map(f).sum::<f64>();
-    let cost_full = total(&|b| cost(prices, b.full, b.cached_full) + prices.output * b.output);
-    let cost_sent = total(&|b| cost(prices, b.sent, b.cached_sent) + prices.output * b.output);
+    let bills = bills(log, run, tariff);
+    let total = |f: &dyn Fn(&Prices, &Bill) -> f64| {
+        bills.iter().zip(&run.decisions).map(|(bill, d)| f(tariff.at(d.turn), bill)).sum::<f64>()
+    };
+    let cost_full = total(&|p, b| p.prompt(b.full, b.full, b.cached_full) + p.answer(b.full, b.output));
+    let cost_sent = total(&|p, b| p.prompt(b.sent, b.sent, b.cached_sent) + p.answer(b.sent, b.output));
     rows.push(&COST_SAVINGS, "", saved(cost_sent, cost_full), cost_full, n);
-    let cost_full = total(&|b| prices.fresh * b.full + prices.output * b.output);
-    let cost_sent = total(&|b| prices.fresh * b.sent + prices.output * b.output);
+    let cost_full = total(&|p, b| p.uncached(b.full) + p.answer(b.full, b.output));
+    let cost_sent = total(&|p, b| p.uncached(b.sent) + p.answer(b.sent, b.output));
     rows.push(&COST_SAVINGS_UNCACHED, "", saved(cost_sent, cost_full), cost_full, n);
     let work = run.events.iter().map(|e| &*e.work).chain(run.recalls.iter().map(|r| &r.work));
     let compressor: u64 = work.map(|work| work.tokens_in + work.tokens_out).sum();
@@ -324,7 +211,7 @@ struct Bill {
     output: f64,
 }
 
-fn bills(log: &Log, run: &Run, prices: &Prices) -> Vec<Bill> {
+fn bills(log: &Log, run: &Run, tariff: &Tariff) -> Vec<Bill> {
     let mut before = None;
     let bill = |(i, (d, alive)): (usize, (&Decision, f64))| {
         let rate = log.rate(d.turn);
@@ -342,15 +229,20 @@ fn bills(log: &Log, run: &Run, prices: &Prices) -> Vec<Bill> {
             output: counted(d.output_tokens),
         }
     };
-    run.decisions.iter().zip(alive(log, run, prices)).enumerate().map(bill).collect()
+    run.decisions.iter().zip(alive(log, run, tariff)).enumerate().map(bill).collect()
 }
 
 /// Of each decision, how likely the cache of the prompt before still lives: not where that was sent longer ago than a
-/// cache lives.
-pub fn alive(log: &Log, run: &Run, prices: &Prices) -> Vec<f64> {
+/// cache lives, or to another model.
+pub fn alive(log: &Log, run: &Run, tariff: &Tariff) -> Vec<f64> {
     let times: Vec<Option<i64>> = run.decisions.iter().map(|d| log.decided_at(d.turn)).collect();
     let alive = |i: usize| {
         let Some(before) = i.checked_sub(1) else { return 1.0 };
+        let [then, turn] = [before, i].map(|at| run.decisions[at].turn);
+        if !tariff.is_same(then, turn) {
+            return 0.0;
+        }
+        let prices = tariff.at(turn);
         match times[i].zip(times[before]).and_then(|(now, before)| now.checked_sub(before)) {
             Some(passed) if passed as f64 > 1e6 * prices.cache_lifetime => 0.0,
             Some(_) => 1.0,
@@ -358,11 +250,6 @@ pub fn alive(log: &Log, run: &Run, prices: &Prices) -> Vec<f64> {
         }
     };
     (0..times.len()).map(alive).collect()
-}
-
-/// What a prompt costs of which the cache serves so much.
-fn cost(prices: &Prices, prompt: f64, cached: f64) -> f64 {
-    prices.cache_read * cached + prices.cache_write * (prompt - cached.min(prompt))
 }
 
 /// Tokens to get hard misses back: the call and the result of each observation that would bring
@@ -375,24 +262,22 @@ pub fn rework(log: &Log, misses: &[(u32, u32)]) -> u64 {
 /// For each event: decisions after it until its cumulative cached cost is at most that of not
 /// compressing there, all else equal (none if that is after the last decision of the segment), and
 /// the decisions that were left.
-pub fn break_even(log: &Log, run: &Run, prices: &Prices) -> Vec<(Option<u32>, u32)> {
+pub fn break_even(log: &Log, run: &Run, tariff: &Tariff) -> Vec<(Option<u32>, u32)> {
     let segment = |d: &Decision| log.turns[d.turn as usize].segment;
-    let alive = alive(log, run, prices);
+    let alive = alive(log, run, tariff);
     let mut all = Vec::with_capacity(run.events.len());
     for events in run.events.chunk_by(|a, b| a.segment == b.segment) {
         let end = run.decisions.partition_point(|d| segment(d) <= events[0].segment);
         for e in events {
             let at = e.decision as usize;
             let left = end.saturating_sub(at + 1) as u32;
-            let turns = run.decisions.get(at).and_then(|d| paid_after(e, d, alive[at], prices));
+            let paid =
+                |d: &Decision| Shorter::of(e, d, log.rate(d.turn)).paid_after(alive[at], tariff.at(d.turn));
+            let turns = run.decisions.get(at).and_then(paid);
             all.push((turns.filter(|&t| t <= left), left));
         }
     }
     all
-}
-
-fn paid_after(event: &Event, decision: &Decision, alive: f64, prices: &Prices) -> Option<u32> {
-    Shorter::of(event, decision).paid_after(alive, prices)
 }
 
 /// A prompt that was made shorter: what it would have been, what it became, and what the cache serves of each.
@@ -403,12 +288,16 @@ pub struct Shorter {
     pub cached_with: u64,
     /// Tokens that every later prompt is shorter by.
     pub saved: u64,
+    /// How long the two prompts are for the bill, which says what their tokens cost.
+    pub billed: [f64; 2],
 }
 
 impl Shorter {
     /// The prompt of a decision, beside the one that its event found.
-    pub fn of(event: &Event, decision: &Decision) -> Self {
+    pub fn of(event: &Event, decision: &Decision, rate: Option<&Rate>) -> Self {
+        let billed = |ours: u64| rate.map_or(ours as f64, |rate| rate.billed(ours));
         Shorter {
+            billed: [event.tokens_before, decision.tokens_sent].map(billed),
             without: event.tokens_before,
             cached_without: event.cached_before,
             with: decision.tokens_sent,
@@ -419,61 +308,32 @@ impl Shorter {
 
     /// What this prompt costs more than it would have, in price x tokens; below 0 it is cheaper at once.
     pub fn debt(&self, alive: f64, prices: &Prices) -> f64 {
-        let cost = |prompt: u64, cached: u64| cost(prices, prompt as f64, alive * cached as f64);
-        cost(self.with, self.cached_with) - cost(self.without, self.cached_without)
+        let cost = |billed: f64, prompt: u64, cached: u64| {
+            prices.prompt(billed, prompt as f64, alive * cached as f64)
+        };
+        let [without, with] = self.billed;
+        cost(with, self.with, self.cached_with) - cost(without, self.without, self.cached_without)
     }
 
-    /// Decisions until the cheaper reads of a shorter prompt have paid for writing it anew. (What is unseen is the same on
-    /// both sides, and a factor between tokenizers changes no quotient.)
+    /// Decisions until the cheaper reads of a shorter prompt have paid for writing it anew. (What is unseen is taken
+    /// to cost the same on both sides, and a factor between tokenizers changes no quotient.)
     pub fn paid_after(&self, alive: f64, prices: &Prices) -> Option<u32> {
         let debt = self.debt(alive, prices);
         if debt <= 0.0 {
             return Some(0);
         }
-        let turns = (debt / (prices.cache_read * self.saved as f64)).ceil();
-        (turns < f64::from(u32::MAX)).then_some(turns as u32)
+        let [without, with] = self.billed;
+        let later = self.without.saturating_sub(self.saved);
+        let read = |billed: f64, prompt: u64| prices.times(billed).0 * prompt as f64;
+        let gain = prices.cache_read * (read(without, self.without) - read(with, later));
+        let turns = (debt / gain).ceil();
+        (gain > 0.0 && turns < f64::from(u32::MAX)).then_some(turns as u32)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trajectory::{Kind, Role, Step, Usage, step};
-
-    #[test]
-    fn a_log_is_priced_as_its_model_where_that_is_known() {
-        let log = |name: Option<&str>| Trajectory { model: name.map(str::to_owned), ..Trajectory::default() };
-        let fresh = |prices: &Prices, name| prices.of(&log(name)).fresh;
-        let one = Prices::default();
-        assert_eq!(fresh(&one, Some("claude-opus-4-5-20251101")), 1.0);
-        let own = Prices { own: true, fresh: 7.0, ..Prices::default() };
-        let names = [Some("claude-opus-4-5-20251101"), Some("gpt-4.1"), Some("mine"), None];
-        assert_eq!(names.map(|name| fresh(&own, name)), [5.0, 2.0, 7.0, 7.0]);
-        let hour = |name| Prices { hour: true, ..own.clone() }.of(&log(name));
-        let [claude, gpt] = [names[0], names[1]].map(hour);
-        assert_eq!((claude.cache_write, claude.cache_lifetime), (10.0, 3600.0));
-        assert_eq!((gpt.cache_write, gpt.cache_lifetime), (2.0, 300.0));
-        assert!(claude.cache_gone < gpt.cache_gone);
-    }
-
-    #[test]
-    fn a_log_is_priced_for_as_long_as_it_cached() {
-        let written = |calls: &[(u64, Option<u64>)]| {
-            let call = |&(all, hour): &(u64, Option<u64>)| {
-                let usage =
-                    Usage { input: 9, cache_write: Some(all), cache_write_1h: hour, ..Usage::default() };
-                Step { usage: Some(Box::new(usage)), ..step(Role::Agent, Kind::Thought, "x") }
-            };
-            let log = Trajectory { steps: calls.iter().map(call).collect(), ..Trajectory::default() };
-            let prices = Prices::default().of(&log);
-            (log.is_cached_an_hour(), prices.cache_write, prices.cache_lifetime)
-        };
-        assert_eq!(written(&[(50, None)]), (None, 1.25, 300.0));
-        assert_eq!(written(&[(0, Some(0)), (50, Some(0))]), (Some(false), 1.25, 300.0));
-        assert_eq!(written(&[(50, Some(0)), (70, Some(70))]), (Some(true), 2.0, 3600.0));
-        assert_eq!(written(&[(0, Some(0))]).0, None);
-    }
-
     /// 10,000 cached tokens and 1,000 new ones become 4,000 of which 1,000 are a shared prefix.
     #[test]
     fn break_even_by_hand() {
@@ -496,13 +356,21 @@ mod tests {
             kept_tokens: 0,
             recalled_tokens: 0,
         };
+        let paid_after = |event: &Event, decision: &Decision, alive| {
+            Shorter::of(event, decision, None).paid_after(alive, &prices)
+        };
         // Sent: 0.3 x 1,000 + 3.75 x 3,000 = 11,550. Not compressed: 0.3 x 10,000 + 3.75 x 1,000 = 6,750.
         // The debt of 4,800 is paid by 0.3 x 7,000 = 2,100 a decision: after 3.
-        assert_eq!(paid_after(&event(4_000), &decision(4_000, 1_000), 1.0, &prices), Some(3));
+        assert_eq!(paid_after(&event(4_000), &decision(4_000, 1_000), 1.0), Some(3));
         // Nothing gained is never paid; a shorter prompt written whole can be cheaper at once.
-        assert_eq!(paid_after(&event(11_000), &decision(11_000, 1_000), 1.0, &prices), None);
-        assert_eq!(paid_after(&event(500), &decision(500, 0), 1.0, &prices), Some(0));
+        assert_eq!(paid_after(&event(11_000), &decision(11_000, 1_000), 1.0), None);
+        assert_eq!(paid_after(&event(500), &decision(500, 0), 1.0), Some(0));
         // Where the cache is gone all is written anew either way, and less of it costs less.
-        assert_eq!(paid_after(&event(4_000), &decision(4_000, 1_000), 0.0, &prices), Some(0));
+        assert_eq!(paid_after(&event(4_000), &decision(4_000, 1_000), 0.0), Some(0));
+        // Above 10,000 tokens all costs five times as much: written anew at the cheaper price it is paid at once.
+        let dearer = Prices { dearer_above: Some(10_000.0), dearer_prompt: 5.0, ..prices.clone() };
+        let shorter = Shorter::of(&event(4_000), &decision(4_000, 1_000), None);
+        assert_eq!(shorter.debt(1.0, &dearer), 11_550.0 - 5.0 * 6_750.0);
+        assert_eq!(shorter.paid_after(1.0, &dearer), Some(0));
     }
 }

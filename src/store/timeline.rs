@@ -42,7 +42,7 @@ table! {
         pub unseen_tokens: CompactU64,
         /// Tokens by the provider's count of one of ours; null where no usage is known.
         pub token_factor: CompactF64,
-        /// Whether the prompt before was sent so long ago that its cache is gone.
+        /// Whether the prompt before was sent so long ago, or to another model, that its cache is gone.
         pub cache_expired: bool,
         /// Tokens of the whole prompt that was really sent, by the provider's count as logged; null where not logged.
         pub usage_in: CompactU64,

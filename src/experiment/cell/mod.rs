@@ -115,7 +115,7 @@ pub struct Scene<'a> {
     /// Kind of the partner (index in [`Plan::partners`]), and what it mentions of ours.
     partners: Vec<(usize, &'a Prepared, Watch<'a>)>,
     plan: &'a Plan,
-    prices: money::Prices,
+    tariff: money::Tariff,
     strata: Strata,
     /// None where the trajectory is not annotated.
     truth: Option<Truth>,
@@ -142,8 +142,8 @@ impl<'a> Scene<'a> {
             .collect();
         let strata = Strata::new(&plan.reference_tails, &plan.partners);
         let (watch, truth) = (Watch::own(log, ids), Truth::of(log));
-        let prices = plan.prices.of(&log.trajectory);
-        Scene { own, watch, partners, plan, prices, strata, truth, readers, replays: None }
+        let tariff = plan.prices.tariff(log);
+        Scene { own, watch, partners, plan, tariff, strata, truth, readers, replays: None }
     }
 
     /// Replays and scores the trajectory under one variant.
@@ -158,7 +158,7 @@ impl<'a> Scene<'a> {
         let mut rows = Rows { ids, rows: Vec::new() };
         let (mut run, misses) = self.replayed(recipe, tokenizer, &mut rows)?;
         discard::score(log, &run, &misses.needed, &mut rows);
-        money::score(log, &run, &self.prices, money::rework(log, &misses.hard), &mut rows);
+        money::score(log, &run, &self.tariff, money::rework(log, &misses.hard), &mut rows);
         sent::score(&run, questions.tokens_as_sent, &mut rows);
         honesty::score(log, &run, &mut rows);
         ratios::score(&run, &mut rows);
@@ -175,10 +175,10 @@ impl<'a> Scene<'a> {
             made.contexts = rows::context_rows(&rows.ids, log, recipe, tokenizer, &run);
         }
         // Of a long run the events are large, and so are the rows of its decisions: not both at once.
-        let break_even = money::break_even(log, &run, &self.prices);
+        let break_even = money::break_even(log, &run, &self.tariff);
         let events = std::mem::take(&mut run.events);
         made.events = rows::event_rows(&rows.ids, &variant.strategy, break_even, events);
-        made.timeline = rows::timeline_rows(&rows.ids, log, run, &self.prices);
+        made.timeline = rows::timeline_rows(&rows.ids, log, run, &self.tariff);
         made.scores = rows.rows;
         Ok(made)
     }

@@ -6,7 +6,7 @@ use crate::context::log::Log;
 use crate::context::{Block, Content};
 use crate::replay::{Event, Recipe, Run};
 use crate::scores::CellIds;
-use crate::scores::money::{self, Prices};
+use crate::scores::money::{self, Tariff};
 use crate::store::{CellRow, ContextRow, EventRow, ItemRow, TimelineRow};
 use crate::strategies::Work;
 use crate::text::tokens::Tokenizer;
@@ -157,10 +157,10 @@ pub(super) fn timeline_rows(
     (variant, trajectory): &CellIds,
     log: &Log,
     mut run: Run,
-    prices: &Prices,
+    tariff: &Tariff,
 ) -> Vec<TimelineRow> {
     let nothing = Work::default();
-    let alive = money::alive(log, &run, prices);
+    let alive = money::alive(log, &run, tariff);
     let mut decisions = std::mem::take(&mut run.decisions);
     let mut rows = Vec::with_capacity(decisions.len());
     while let Some(d) = decisions.pop() {

@@ -194,6 +194,14 @@ impl Summary {
             ),
             _ => String::new(),
         };
+        let dearer = p.dearer_above.map_or_else(String::new, |above| {
+            let [prompt, output] =
+                [p.dearer_prompt, p.dearer_output].map(|times| amount(times.unwrap_or(1.0)));
+            format!(
+                " Of prompts above {} tokens all costs {prompt} times as much, answers {output} times.",
+                amount(above)
+            )
+        });
         let own = match p.own {
             true => {
                 "Prices of the model that a log names (`trajpress list api-models`); where they are not known, "
@@ -201,7 +209,7 @@ impl Summary {
             false => "Prices ",
         };
         format!(
-            "{own}`{}`: prompt {} fresh, {} written to the cache, {} read from it; output {}. A cached prompt lives {lives}.{hour}\n\n",
+            "{own}`{}`: prompt {} fresh, {} written to the cache, {} read from it; output {}. A cached prompt lives {lives}.{hour}{dearer}\n\n",
             p.name,
             amount(p.fresh),
             amount(p.cache_write),
