@@ -19,7 +19,7 @@ impl Meter {
     pub(super) fn new(quiet: bool) -> Self {
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
             let style =
-                "{msg} {bar:30} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec} eta {eta}";
+                "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec} eta {eta}";
             let style = ProgressStyle::with_template(style).expect("the template is fixed and valid");
             ProgressBar::new(0).with_style(style)
         });

@@ -19,8 +19,8 @@ use crate::files::held::Held;
 use crate::files::lock::Lock;
 use crate::files::{reach, vouch};
 use crate::store::{
-    FeatureRow, FeatureTokens, PartnerRow, Row, StepKey, StepRow, StepUsage, TableReader, TrajectoryKey,
-    TrajectoryRow, UsageRow,
+    FeatureRow, FeatureTokens, PartnerRow, Row, StepKey, StepModel, StepRow, StepUsage, TableReader,
+    TrajectoryKey, TrajectoryRow, UsageRow,
 };
 use crate::trajectory::usage::{LongestPrompt, Rate};
 use crate::trajectory::{Step, Trajectory};
@@ -299,6 +299,28 @@ impl Dataset {
                     longest.add(step.turn, step.segment, tokens.tokens, step.usage_in);
                 }
                 all.push(longest);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Of each of these trajectories, the calls that another model answered than the first, by its name.
+    pub fn other_models(&self, indices: &[usize]) -> anyhow::Result<Vec<BTreeMap<String, u64>>> {
+        let steps: TableReader<StepModel> = self.steps.columns_of();
+        let mut of_group: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+        for (place, &index) in indices.iter().enumerate() {
+            of_group.entry(self.entries[index].row_group).or_default().push(place);
+        }
+        let mut all = vec![BTreeMap::new(); indices.len()];
+        for (group, places) in of_group {
+            let mut rows = Vec::new();
+            steps.scan(group, |read| rows.extend(read))?;
+            for place in places {
+                let entry = &self.entries[indices[place]];
+                let own = rows.get(entry.rows()).with_context(|| self.changed(&entry.id))?;
+                for name in own.iter().filter_map(|step| step.model.as_ref()) {
+                    *all[place].entry(name.clone()).or_default() += 1;
+                }
             }
         }
         Ok(all)

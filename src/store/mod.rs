@@ -36,7 +36,7 @@ pub use partners::PartnerRow;
 pub use read::{TableReader, columns, read, read_row_group, row_groups};
 pub use row::Row;
 pub use scores::ScoreRow;
-pub use steps::{StepKey, StepRow, StepUsage, step_rows};
+pub use steps::{StepKey, StepModel, StepRow, StepUsage, step_rows};
 pub use timeline::TimelineRow;
 pub use trajectories::{TrajectoryKey, TrajectoryRow};
 pub use units::UnitRow;

@@ -85,6 +85,14 @@ table! {
     }
 }
 
+table! {
+    /// Which model answered.
+    pub struct StepModel in "steps" {
+        /// On the first step of a reply: the model, where the log names another than that of the first reply.
+        pub model: Option<String>,
+    }
+}
+
 /// The steps of a trajectory as rows, made one by one; takes the texts with it.
 pub fn step_rows(id: &str, steps: Vec<Step>) -> impl Iterator<Item = StepRow> {
     let id: Arc<str> = id.into();

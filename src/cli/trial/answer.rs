@@ -64,7 +64,7 @@ impl Answer<'_> {
             let is_priced = Prices::known(session.model.as_deref().unwrap_or_default()).is_some();
             json!({
                 "session": session.id, "source": session.source, "model": session.model, "own_prices_known": is_priced,
-                "cached_an_hour": session.cached_an_hour,
+                "cached_an_hour": session.cached_an_hour, "calls": session.n_calls, "calls_of_other_models": session.others,
                 "window": self.window.unwrap_or(session.window.tokens), "window_asked_for": self.window.is_some(),
                 "window_guessed": self.window.is_none() && !session.window.is_known, "window_of_some": session.window.wider,
                 "first_prompt": session.first_prompt, "longest_prompt": session.longest_prompt,
@@ -200,8 +200,10 @@ impl Answer<'_> {
             }
         );
         if !self.is_few() {
-            text += "In brackets: 95 % intervals for more sessions like these; `k of n` where too few are lost for a mean. \
-                     Worst session: its name, and its needs lost. Affected: something was compressed.\n";
+            if self.brief.rows.iter().any(|row| mean(row).is_some_and(|(_, interval)| interval.is_some())) {
+                text += "In brackets: 95 % intervals for more sessions like these; `k of n` where too few are lost for a mean. ";
+            }
+            text += "Worst session: its name, and its needs lost. Affected: something was compressed.\n";
         }
         text
     }
@@ -232,7 +234,7 @@ impl Answer<'_> {
         let mut text = format!(
             "A turn is one call of the model with its results. Mask: results older than {TAIL} turns give way to a placeholder. \
              Drop: turns older than that go. List: only their calls stay. Random tenth: a control, a tenth of the old text stays, \
-             drawn by lot. Floor: it keeps {TAIL} turns at all times, and so loses every need.\n"
+             drawn by lot. Floor: it keeps little but the last {TAIL} turns at all times.\n"
         );
         if self.plan.variants.iter().any(|variant| variant.strategy == "as-sent") {
             text += "As the log was sent: with what the agent's own product took out, as the log says.\n";
@@ -249,7 +251,7 @@ impl Answer<'_> {
                 None => "not known".to_owned(),
             });
         let (lost, of) = (row.lost_of.0.round() as u64, row.lost_of.1.round() as u64);
-        let needs = match row.lost.filter(|(value, _)| !few && *value >= 0.05) {
+        let needs = match mean(row).filter(|_| !few) {
             Some((value, Some((lo, hi)))) => format!("{value:.1} [{:.1}, {hi:.1}]", lo.max(0.0)),
             Some((value, None)) => format!("{value:.1}"),
             None => format!("{} of {}", HumanCount(lost), HumanCount(of)),
@@ -353,7 +355,10 @@ impl Answer<'_> {
             _ if acting().next().is_some() => {
                 format!("Over {sessions}, no policy saves as much as 1 % of the money.")
             }
-            _ => format!("Over {sessions}, no policy had anything to compress: the sessions are too short."),
+            _ => {
+                let short = if self.brief.n_sessions == 1 { "it is" } else { "the sessions are" };
+                format!("Over {sessions}, no policy had anything to compress: {short} too short.")
+            }
         }
     }
 
@@ -371,7 +376,7 @@ impl Answer<'_> {
         worst.retain(|(index, loss)| told.insert((*index, &loss.line)));
         let n = worst.len().min(SHOWN_LINES);
         let mut text = format!(
-            "\nNeeds that policies lost, the worst {n} of {}. The line that says what a name is stands at one turn; the name comes \
+            "\nLines that were needed and policies lost, the worst {n} of {}. The line that says what a name is stands at one turn; the name comes \
              last at that turn or a later one, before it is needed.\n",
             worst.len()
         );
@@ -397,6 +402,11 @@ impl Answer<'_> {
 /// The session that lost most, if it lost one whole need.
 fn worst(row: &BriefRow) -> Option<(&str, f64)> {
     row.worst.as_ref().filter(|(_, lost)| *lost >= 0.5).map(|(id, lost)| (id.as_str(), *lost))
+}
+
+/// Needs lost a session, with the interval, where there are enough.
+fn mean(row: &BriefRow) -> Option<(f64, Option<(f64, f64)>)> {
+    row.lost.filter(|(value, _)| *value >= 0.05)
 }
 
 /// Whether a policy did anything.

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use indicatif::HumanCount;
+
 use super::super::{count, inspect};
 use crate::experiment::Dataset;
-use crate::models::api::{self, Window};
+use crate::models::api::{self, ApiModel, Window};
 use crate::scores::money::Prices;
 use crate::store::TrajectoryRow;
 use crate::text::escape;
@@ -27,11 +29,19 @@ pub(super) struct Session {
     /// Tokens of its first prompt, and of its longest.
     pub(super) first_prompt: u64,
     pub(super) longest_prompt: u64,
+    pub(super) n_calls: u32,
+    /// Calls that other models answered, by their names.
+    pub(super) others: BTreeMap<String, u64>,
 }
 
 impl Session {
     fn is_priced(&self) -> bool {
         self.model.as_deref().is_some_and(|model| Prices::known(model).is_some())
+    }
+
+    /// The model whose prices and window count first.
+    fn known(&self) -> Option<&'static ApiModel> {
+        self.model.as_deref().and_then(api::find)
     }
 }
 
@@ -54,7 +64,10 @@ fn name(row: &TrajectoryRow) -> String {
 pub(super) fn sessions(data: &Dataset, indices: &[usize]) -> anyhow::Result<Vec<Session>> {
     let rows = data.trajectory_rows(indices)?;
     let prompts = data.longest_prompts()?;
-    let all = indices.iter().zip(rows).map(|(&index, row)| Session {
+    let others = data.other_models(indices)?;
+    let all = indices.iter().zip(rows).zip(others).map(|((&index, row), others)| Session {
+        n_calls: row.n_turns,
+        others,
         window: api::window(row.model.as_deref(), prompts[index].tokens()),
         first_prompt: prompts[index].first(),
         longest_prompt: prompts[index].tokens(),
@@ -72,7 +85,8 @@ pub(super) fn priced(prices: &Prices, sessions: &[Session]) -> String {
     let estimate =
         "Money is an estimate: prompts and answers by trajpress's count, and a broken prompt cache, at";
     if !prices.own && prices.name != Prices::default().name {
-        return format!("{estimate} the prices of {}.\n", escape::short(&prices.name));
+        let of = api::find(&prices.name).map_or_else(String::new, |model| as_of([model]));
+        return format!("{estimate} the prices of {}{of}.\n", escape::short(&prices.name));
     }
     let is_priced = |session: &&Session| prices.own && session.is_priced();
     let (known, unknown): (Vec<&Session>, Vec<&Session>) = sessions.iter().partition(is_priced);
@@ -81,27 +95,73 @@ pub(super) fn priced(prices: &Prices, sessions: &[Session]) -> String {
     let relative = format!(
         "{fresh} fresh, {cache_write} written to the cache, {cache_read} read from it, {output} in answers"
     );
+    let date = as_of(known.iter().filter_map(|session| session.known()));
     let mut text = match (known.is_empty(), unknown.is_empty()) {
         (true, _) => format!(
             "{estimate} relative prices, which are in no currency, as those of {} are not known: a token costs {relative}.",
             by_model(&unknown)
         ),
-        (_, true) => format!("{estimate} the prices of {}.", by_model(&known)),
+        (_, true) => format!("{estimate} the prices of {}{date}.", by_model(&known)),
         _ => format!(
-            "{estimate} the prices of {}. Those of {} are not known: there a million tokens count as dollars, {relative}.",
+            "{estimate} the prices of {}{date}. Those of {} are not known: there a million tokens count as dollars, {relative}.",
             by_model(&known),
             by_model(&unknown)
         ),
     };
-    let is_dearer = |session: &&&Session| {
-        let of_long = session.model.as_deref().and_then(api::find).and_then(|model| model.dearer_above);
-        of_long.is_some_and(|tokens| session.longest_prompt > tokens)
+    if prices.own {
+        text += &changes(sessions);
+    }
+    let dearer = |is_counted: bool| -> Vec<&Session> {
+        let is_dearer = |model: &ApiModel, session: &Session| {
+            model.dearer.is_some() == is_counted
+                && model.dearer_above.is_some_and(|tokens| session.longest_prompt > tokens)
+        };
+        let of =
+            known.iter().filter(|session| session.known().is_some_and(|model| is_dearer(model, session)));
+        of.copied().collect()
     };
-    let dearer: Vec<&Session> = known.iter().filter(is_dearer).copied().collect();
-    if !dearer.is_empty() {
-        text += &format!(" Not counted: long prompts cost more with {}.", by_model(&dearer));
+    for (is_counted, told) in [(true, "Counted"), (false, "Not counted")] {
+        let of = dearer(is_counted);
+        if !of.is_empty() {
+            text += &format!(" {told}: long prompts cost more with {}.", by_model(&of));
+        }
     }
     text + "\n"
+}
+
+/// Of which day prices are, the oldest: those of a session's own day may be others.
+fn as_of<'a>(models: impl IntoIterator<Item = &'a ApiModel>) -> String {
+    let oldest = models.into_iter().map(|model| model.seen.to_string()).min();
+    oldest.map_or_else(String::new, |day| format!(" as of {day}, whenever a session was"))
+}
+
+/// Which calls were answered by other models than the first of their session.
+fn changes(sessions: &[Session]) -> String {
+    let changed = || sessions.iter().filter(|session| !session.others.is_empty());
+    let mut n_of: BTreeMap<&str, u64> = BTreeMap::new();
+    for (name, n) in changed().flat_map(|session| &session.others) {
+        *n_of.entry(name).or_default() += n;
+    }
+    if n_of.is_empty() {
+        return String::new();
+    }
+    let mut names: Vec<_> = n_of.iter().collect();
+    names.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
+    let named = |(name, n): &(&&str, &u64)| {
+        let unknown = if Prices::known(name).is_some() { "" } else { ", whose prices are not known" };
+        format!("{} ({}{unknown})", escape::short(name), HumanCount(**n))
+    };
+    let mut all: Vec<String> = names.iter().take(SHOWN).map(named).collect();
+    if names.len() > SHOWN {
+        all.push(count((names.len() - SHOWN) as u64, "more model"));
+    }
+    format!(
+        " In {} the model changes: {} of {} were of {}; each is priced as its own, if that is known, else as the first.",
+        count(changed().count() as u64, "session"),
+        HumanCount(n_of.values().sum()),
+        count(changed().map(|session| u64::from(session.n_calls)).sum(), "call"),
+        all.join(", ")
+    )
 }
 
 /// Whether all are priced in dollars.
@@ -114,7 +174,7 @@ pub(super) fn are_dollars(prices: &Prices, sessions: &[Session]) -> bool {
 
 /// For how long caches are taken to live, in words.
 pub(super) fn cached(prices: &Prices, sessions: &[Session]) -> String {
-    let short = format!("{:.0} minutes", prices.cache_lifetime / 60.0);
+    let short = minutes(prices, sessions);
     let hour_is_sold = prices.own || prices.cache_write_1h.is_some();
     if prices.hour {
         return match hour_is_sold {
@@ -132,8 +192,32 @@ pub(super) fn cached(prices: &Prices, sessions: &[Session]) -> String {
     }
 }
 
+/// How long caches live that do not live an hour: where that differs, with which models.
+fn minutes(prices: &Prices, sessions: &[Session]) -> String {
+    let mut of: BTreeMap<u64, Vec<&Session>> = BTreeMap::new();
+    for session in sessions {
+        let own = session.known().filter(|_| prices.own).and_then(|model| model.prices);
+        let seconds = own.map_or(prices.cache_lifetime, |own| own.cache_lifetime);
+        of.entry((seconds / 60.0).round() as u64).or_default().push(session);
+    }
+    let mut of: Vec<_> = of.into_iter().collect();
+    of.sort_by_key(|(_, these)| these.len());
+    let n = of.len();
+    let told = of.iter().enumerate().map(|(i, (minutes, these))| match i + 1 == n {
+        true if n > 1 => format!("{minutes} minutes with the others"),
+        true => format!("{minutes} minutes"),
+        false => format!("{minutes} minutes with {}", by_model(these)),
+    });
+    told.collect::<Vec<_>>().join(", ")
+}
+
 /// Names of models, of several with their numbers of sessions, the most first.
 pub(super) fn by_model(sessions: &[&Session]) -> String {
+    named(sessions, false)
+}
+
+/// The same; `counts` says whether a single model has its number, too.
+pub(super) fn named(sessions: &[&Session], counts: bool) -> String {
     let mut n_of: BTreeMap<Option<&str>, usize> = BTreeMap::new();
     for session in sessions {
         *n_of.entry(session.model.as_deref()).or_default() += 1;
@@ -141,7 +225,9 @@ pub(super) fn by_model(sessions: &[&Session]) -> String {
     let mut n_of: Vec<_> = n_of.into_iter().collect();
     n_of.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
     let name = |model: Option<&str>| model.map_or_else(|| "no model named".to_owned(), escape::short);
-    if let [(model, _)] = n_of[..] {
+    if let [(model, _)] = n_of[..]
+        && !counts
+    {
         return name(model);
     }
     let mut all: Vec<String> =
@@ -167,12 +253,14 @@ pub(super) mod tests {
             window: api::window(model, longest_prompt),
             first_prompt: longest_prompt,
             longest_prompt,
+            n_calls: 4,
+            others: BTreeMap::new(),
         }
     }
 
     #[test]
     fn unknown_prices_say_so() {
-        let all = [
+        let mut all = [
             session("a", Some("claude-opus-4-5-20251101"), 9),
             session("b", Some("gemini-2.5-pro"), 200_001),
             session("c", Some("gpt-4.1"), 9),
@@ -180,14 +268,24 @@ pub(super) mod tests {
             session("e", None, 9),
         ];
         let own = Prices { own: true, ..Prices::default() };
-        insta::assert_snapshot!(priced(&own, &all), @"Money is an estimate: prompts and answers by trajpress's count, and a broken prompt cache, at the prices of claude-opus-4-5-20251101 (1), gemini-2.5-pro (1), gpt-4.1 (1). Those of no model named (1), mine (1) are not known: there a million tokens count as dollars, 1 fresh, 1.25 written to the cache, 0.1 read from it, 5 in answers. Not counted: long prompts cost more with gemini-2.5-pro.");
-        assert!(priced(&own, &all[2..3]).ends_with(", at the prices of gpt-4.1.\n"));
-        assert!(priced(&Prices::known("gpt-5").unwrap(), &all).ends_with("the prices of gpt-5.\n"));
+        insta::assert_snapshot!(priced(&own, &all), @"Money is an estimate: prompts and answers by trajpress's count, and a broken prompt cache, at the prices of claude-opus-4-5-20251101 (1), gemini-2.5-pro (1), gpt-4.1 (1) as of 2026-07-02, whenever a session was. Those of no model named (1), mine (1) are not known: there a million tokens count as dollars, 1 fresh, 1.25 written to the cache, 0.1 read from it, 5 in answers. Counted: long prompts cost more with gemini-2.5-pro.");
+        let day = " as of 2026-07-02, whenever a session was.\n";
+        assert!(priced(&own, &all[2..3]).ends_with(&format!(", at the prices of gpt-4.1{day}")));
+        assert!(
+            priced(&Prices::known("gpt-5").unwrap(), &all).ends_with(&format!("the prices of gpt-5{day}"))
+        );
+        let qwen = [session("q", Some("qwen3.7-plus"), 300_000)];
+        assert!(priced(&own, &qwen).ends_with(" Not counted: long prompts cost more with qwen3.7-plus.\n"));
         for prices in [&own, &Prices::default()] {
             assert!(priced(prices, &all[3..]).contains("relative prices, which are in no currency"));
             assert!(!are_dollars(prices, &all));
         }
         assert!(are_dollars(&own, &all[..3]) && are_dollars(&Prices::known("gpt-5").unwrap(), &all));
+        all[0].others = [("claude-haiku-4-5", 2), ("mine", 1)].map(|(name, n)| (name.to_owned(), n)).into();
+        assert!(priced(&own, &all[..1]).ends_with(
+            "was. In 1 session the model changes: 3 of 4 calls were of claude-haiku-4-5 (2), mine (1, whose prices are not known); \
+             each is priced as its own, if that is known, else as the first.\n"
+        ));
     }
 
     #[test]
@@ -206,6 +304,14 @@ pub(super) mod tests {
         assert_eq!(said(&other, mixed), "5 minutes, which no log says");
         let hour = Prices { hour: true, ..other };
         assert!(said(&hour, mixed).starts_with("5 minutes: `--hour-cache` says nothing"));
+        // Some models' live longer.
+        let sol = session("a", Some("gpt-5.6-sol"), 9);
+        let all = [sol, session("b", None, 9), session("c", Some("gpt-4o"), 9)];
+        assert_eq!(cached(&own, &all[..1]), "30 minutes, which no log says");
+        assert_eq!(
+            cached(&own, &all),
+            "30 minutes with gpt-5.6-sol, 5 minutes with the others, which no log says"
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use indicatif::HumanCount;
 
 use super::super::count;
-use super::models::{SHOWN, Session, by_model};
+use super::models::{SHOWN, Session, by_model, named};
 
 /// How large the windows are, in words; `asked` is what the user said.
 pub(super) fn told(sessions: &[Session], asked: Option<u64>) -> String {
@@ -35,12 +35,18 @@ pub(super) fn told(sessions: &[Session], asked: Option<u64>) -> String {
         }
     }
     for (tokens, of) in wider {
+        let set = match of.len() == sessions.len() {
+            true => format!("Add `--window {}` if you do.", short(tokens)),
+            false => format!("`--window {}` sets that, but for all sessions.", short(tokens)),
+        };
         text += &format!(
-            "\nSome have {} tokens under the same name, by plan or date: {}. Add `--window {}` if you do.",
+            "\nSome have {} tokens under the same name, by plan, date or on request: {}. {set}",
             HumanCount(tokens),
-            by_model(&of),
-            short(tokens)
+            by_model(&of)
         );
+    }
+    if sessions.iter().any(|session| !session.others.is_empty()) {
+        text += "\nA session that changes its model has the window of the first throughout.";
     }
     text + "\n"
 }
@@ -66,9 +72,11 @@ fn by_size(sessions: &[&Session], of: &str) -> String {
     }
     let mut sizes: Vec<_> = sizes.into_iter().collect();
     sizes.sort_by_key(|(_, of)| std::cmp::Reverse(of.len()));
-    let named = sizes.iter().take(SHOWN);
-    let mut all: Vec<String> =
-        named.map(|(tokens, these)| format!("{}{of}{}", HumanCount(*tokens), by_model(these))).collect();
+    let counts = sizes.len() > 1;
+    let told = |(tokens, these): &(u64, Vec<&Session>)| {
+        format!("{}{of}{}", HumanCount(*tokens), named(these, counts))
+    };
+    let mut all: Vec<String> = sizes.iter().take(SHOWN).map(told).collect();
     let rest: u64 = sizes.iter().skip(SHOWN).map(|(_, these)| these.len() as u64).sum();
     if rest > 0 {
         all.push(format!("others for {}", count(rest, "session")));
@@ -131,11 +139,15 @@ mod tests {
             session("e", None, 10),
         ];
         insta::assert_snapshot!(told(&all, None), @r"
-        Window: the most that the model takes, 200,000 for claude-opus-4-5-20251101 (1), claude-opus-4-6 (1); 1,000,000 for claude-opus-4-6. For 2 of 5 sessions it is a guess, the smallest known one that holds the longest prompt: 128,000 for no model named; 200,000 for mine. `--window` sets it.
-        Some have 1,000,000 tokens under the same name, by plan or date: claude-opus-4-6. Add `--window 1M` if you do.
+        Window: the most that the model takes, 200,000 for claude-opus-4-5-20251101 (1), claude-opus-4-6 (1); 1,000,000 for claude-opus-4-6 (1). For 2 of 5 sessions it is a guess, the smallest known one that holds the longest prompt: 128,000 for no model named (1); 200,000 for mine (1). `--window` sets it.
+        Some have 1,000,000 tokens under the same name, by plan, date or on request: claude-opus-4-6. `--window 1M` sets that, but for all sessions.
         ");
         insta::assert_snapshot!(told(&all[4..], None), @"Window: a guess, the smallest known one that holds the longest prompt: 128,000 for no model named. `--window` sets it.");
         insta::assert_snapshot!(told(&all, Some(60_000)), @"Window: 60,000 tokens, as you ask (`--window`). It does not hold the first prompt of 4 of 5 sessions: there a policy acts at every turn.");
         assert!(told(&all[..1], Some(60_000)).contains("hold the first prompt: there a policy"));
+        assert!(told(&all[1..2], None).ends_with("claude-opus-4-6. Add `--window 1M` if you do.\n"));
+        let mut changes = session("f", Some("gpt-4.1"), 9);
+        changes.others.insert("gpt-4o".to_owned(), 1);
+        assert!(told(&[changes], None).ends_with("has the window of the first throughout.\n"));
     }
 }

@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 
 use super::super::units::Unit;
 
@@ -25,8 +25,13 @@ pub(super) struct Progress {
 impl Progress {
     pub(super) fn new(total: u64, quiet: bool) -> Self {
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
-            let style = "{bar:30} {human_pos}/{human_len} step-variants, {per_sec}, {eta} left";
+            let style = "replay {wide_bar} {human_pos}/{human_len} step-variants, {rate}/s, {eta} left";
             let style = ProgressStyle::with_template(style).expect("the template holds known keys only");
+            let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+                // Nothing goes wrong in writing to a terminal's line.
+                let _ = write!(out, "{}", HumanCount(state.per_sec() as u64));
+            };
+            let style = style.with_key("rate", rate);
             let bar = ProgressBar::new(total).with_style(style);
             bar.enable_steady_tick(Duration::from_millis(200));
             bar
