@@ -20,6 +20,9 @@ cache_read = 0.25
 output = 14.0
 cache_lifetime = 120.0
 cache_gone = 0.25
+dearer_above = 4000.0
+dearer_prompt = 1.75
+dearer_output = 1.5
 
 [[strategies]]
 name = "full"

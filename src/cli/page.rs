@@ -20,6 +20,8 @@ pub(super) enum Block {
     /// The head, then the rows. Where there is no room the columns of `spare` go, the first of them first, which is told; then
     /// each row has lines of its own.
     Table { rows: Vec<Vec<String>>, spare: Vec<usize> },
+    /// What is said of a column of the table before, and goes with it.
+    About { column: String, said: Vec<Block> },
 }
 
 /// Characters of a line of standard output.
@@ -32,10 +34,17 @@ pub(super) fn width() -> usize {
 
 /// The page in lines of at most so many characters, but for what cannot be broken.
 pub(super) fn lay_out(blocks: &[Block], width: usize) -> String {
+    let mut left_out = Vec::new();
     let of_block = |block: &Block| match block {
         Block::Text(text) => text.lines().flat_map(|line| wrap(line, width)).map(|l| l + "\n").collect(),
         Block::Line(line) => format!("{line}\n"),
-        Block::Table { rows, spare } => table(rows, spare, width),
+        Block::Table { rows, spare } => {
+            let (text, gone) = table(rows, spare, width);
+            left_out = gone;
+            text
+        }
+        Block::About { column, .. } if left_out.contains(column) => String::new(),
+        Block::About { said, .. } => lay_out(said, width),
     };
     blocks.iter().map(of_block).collect()
 }
@@ -62,8 +71,9 @@ fn wrap(line: &str, width: usize) -> Vec<String> {
     lines
 }
 
-fn table(rows: &[Vec<String>], spare: &[usize], width: usize) -> String {
-    let Some((head, body)) = rows.split_first() else { return String::new() };
+/// The table, and the heads of the columns that it has no room for.
+fn table(rows: &[Vec<String>], spare: &[usize], width: usize) -> (String, Vec<String>) {
+    let Some((head, body)) = rows.split_first() else { return (String::new(), Vec::new()) };
     let chars = |cell: &String| cell.chars().count();
     let word = |i: usize| head[i].split(' ').map(|word| word.chars().count()).max();
     let widths: Vec<usize> = (0..head.len())
@@ -71,11 +81,11 @@ fn table(rows: &[Vec<String>], spare: &[usize], width: usize) -> String {
         .collect();
     let room = |shown: &[usize]| shown.iter().map(|&i| widths[i] + 2).sum::<usize>().saturating_sub(2);
     let mut shown: Vec<usize> = (0..head.len()).collect();
-    let mut left_out: Vec<&str> = Vec::new();
+    let mut left_out = Vec::new();
     for &column in spare {
         if room(&shown) > width {
             shown.retain(|&i| i != column);
-            left_out.push(&head[column]);
+            left_out.push(head[column].clone());
         }
     }
     let mut text = match room(&shown) > width {
@@ -99,7 +109,7 @@ fn table(rows: &[Vec<String>], spare: &[usize], width: usize) -> String {
         let told = format!("(no room here for: {})", left_out.join(", "));
         text += &wrap(&told, width).into_iter().map(|line| line + "\n").collect::<String>();
     }
-    text
+    (text, left_out)
 }
 
 /// Each row as a line with its name, and below it what the columns say.
@@ -136,6 +146,10 @@ mod tests {
                 Block::Text(text.to_owned()),
                 Block::Table { rows, spare: vec![3] },
                 Block::Line(path),
+                Block::About {
+                    column: "worst".to_owned(),
+                    said: vec![Block::Text("Worst: its name.".to_owned())],
+                },
                 Block::Text(String::new()),
             ],
             width,
@@ -158,6 +172,7 @@ mod tests {
             assert!(is_broken.clone().all(|line| line.chars().count() <= width), "{width}: {page}");
             assert!(page.contains(&"/a very long path".repeat(6)), "{page}");
             assert_eq!(page.contains("(no room here for: worst)"), width < 70, "{page}");
+            assert_eq!(page.contains("Worst: its name."), width >= 70, "{page}");
             assert_eq!(page.contains("  tokens saved 7 %, needs lost"), width == 40, "{page}");
         }
     }

@@ -111,6 +111,12 @@ def write_price(log, price):
     return price["cache_write"], price["cache_lifetime"], price.get("cache_gone", 0)
 
 
+def dearer(price, prompt):
+    """How many times as much the tokens of a prompt cost, and those of its answer."""
+    is_long = "dearer_above" in price and prompt > price["dearer_above"]
+    return (price["dearer_prompt"], price["dearer_output"]) if is_long else (1, 1)
+
+
 def bills(log, decisions, price):
     """Of each decision (sent, full): the provider's count where known, cost with a cache, and without."""
     was, last = None, None
@@ -129,7 +135,9 @@ def bills(log, decisions, price):
         bill = {}
         for key in ("sent", "full"):
             prompt, cached = a + b * d[key], alive * (unseen_cached + b * d["cached_" + key])
-            cost = price["cache_read"] * cached + write * (prompt - min(cached, prompt)) + out
-            bill[key] = (prompt if rate else 0, cost, price["fresh"] * prompt + out)
+            of_prompt, of_answer = dearer(price, prompt)
+            cost = price["cache_read"] * cached + write * (prompt - min(cached, prompt))
+            costs = (of_prompt * cost + of_answer * out, of_prompt * price["fresh"] * prompt + of_answer * out)
+            bill[key] = (prompt if rate else 0, *costs)
         was, last = a if rate else None, d
         yield bill["sent"], bill["full"], rate is not None

@@ -21,7 +21,17 @@ const SHOWN_LINES: usize = 5;
 /// Of a name or a line that was lost.
 const MOST_CHARS: usize = 100;
 /// Columns of the table.
+const HEAD: [&str; 7] = [
+    "policy",
+    "tokens saved",
+    "as billed",
+    "money saved",
+    "needs lost a session",
+    "worst session",
+    "sessions affected",
+];
 const BILLED: usize = 2;
+const LOST: usize = 4;
 const WORST: usize = 5;
 
 /// What is printed.
@@ -122,7 +132,16 @@ impl Answer<'_> {
         }
         text += "\n";
         text += &self.needs();
-        text += &self.billed();
+        page.push(Block::Text(text));
+        if !self.is_few() {
+            let about = |column: usize, said: &str| Block::About {
+                column: HEAD[column].to_owned(),
+                said: vec![Block::Text(said.to_owned())],
+            };
+            page.push(about(WORST, "Worst session: its name, and its needs lost."));
+            page.push(about(WORST + 1, "Sessions affected: something was compressed."));
+        }
+        let mut text = self.billed();
         text += &models::priced(&self.plan.prices, &self.sessions);
         text += &format!("A cache lives {}.\n", models::cached(&self.plan.prices, &self.sessions));
         text += &self.policies();
@@ -135,15 +154,10 @@ impl Answer<'_> {
 
     fn table(&self, rows: &[&BriefRow]) -> Block {
         let few = self.is_few();
-        let head = [
-            "policy",
-            "tokens saved",
-            "as billed",
-            "money saved",
-            if few { "needs lost" } else { "needs lost a session" },
-            "worst session",
-            if few { "compressions" } else { "sessions affected" },
-        ];
+        let mut head = HEAD;
+        if few {
+            (head[LOST], head[WORST + 1]) = ("needs lost", "compressions");
+        }
         let mut table = vec![head.map(str::to_owned).to_vec()];
         table.extend(rows.iter().map(|row| self.row(row)));
         // The worst session of one says nothing, and a column without usage neither.
@@ -201,9 +215,9 @@ impl Answer<'_> {
         );
         if !self.is_few() {
             if self.brief.rows.iter().any(|row| mean(row).is_some_and(|(_, interval)| interval.is_some())) {
-                text += "In brackets: 95 % intervals for more sessions like these; `k of n` where too few are lost for a mean. ";
+                text += "In brackets: 95 % intervals for more sessions like these. ";
             }
-            text += "Worst session: its name, and its needs lost. Affected: something was compressed.\n";
+            text += "`k of n`: of all needs, where too few are lost for a mean.\n";
         }
         text
     }
@@ -321,7 +335,10 @@ impl Answer<'_> {
         if let more @ 1.. = ids.len().saturating_sub(SHOWN_LINES) {
             told.push(Block::Line(format!("  and {}", count(more as u64, "more session"))));
         }
-        told
+        match self.brief.n_sessions {
+            1 => told,
+            _ => vec![Block::About { column: HEAD[WORST].to_owned(), said: told }],
+        }
     }
 
     /// What saves the most money, what loses the least, and at what price.
@@ -338,7 +355,14 @@ impl Answer<'_> {
             let [lost, of] = [row.lost_of.0, row.lost_of.1].map(|needs| HumanCount(needs.round() as u64));
             format!("{lost} of {of} needs")
         };
-        let named = |(_, row): &(f64, &BriefRow)| (self.policy(&row.variant), self.money(row), lost(row));
+        // What saves much in few sessions does not do so in all.
+        let money = |row: &BriefRow| match 2 * row.affected < row.n_sessions {
+            true => {
+                format!("{} (it acts in {} of {sessions})", self.money(row), HumanCount(row.affected as u64))
+            }
+            false => self.money(row),
+        };
+        let named = |(_, row): &(f64, &BriefRow)| (self.policy(&row.variant), money(row), lost(row));
         match (dearest.map(named), gentlest.map(named)) {
             (Some((most, money, lost)), Some((least, little, few))) => {
                 let gentle = match most == least {
