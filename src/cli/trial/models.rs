@@ -67,7 +67,7 @@ pub(super) fn sessions(data: &Dataset, indices: &[usize]) -> anyhow::Result<Vec<
     let others = data.other_models(indices)?;
     let all = indices.iter().zip(rows).zip(others).map(|((&index, row), others)| Session {
         n_calls: row.n_turns,
-        others,
+        others: of_others(row.model.as_deref(), others),
         window: api::window(row.model.as_deref(), prompts[index].tokens()),
         first_prompt: prompts[index].first(),
         longest_prompt: prompts[index].tokens(),
@@ -78,6 +78,13 @@ pub(super) fn sessions(data: &Dataset, indices: &[usize]) -> anyhow::Result<Vec<
         cached_an_hour: row.cached_an_hour,
     });
     Ok(all.collect())
+}
+
+/// Calls of other models than this one, which may have more names.
+fn of_others(model: Option<&str>, mut calls: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    let model = model.and_then(api::find);
+    calls.retain(|name, _| !model.zip(api::find(name)).is_some_and(|(a, b)| std::ptr::eq(a, b)));
+    calls
 }
 
 /// At which prices, in words.
@@ -286,6 +293,16 @@ pub(super) mod tests {
             "was. In 1 session the model changes: 3 of 4 calls were of claude-haiku-4-5 (2), mine (1, whose prices are not known); \
              each is priced as its own, if that is known, else as the first.\n"
         ));
+    }
+
+    #[test]
+    fn another_name_is_no_other_model() {
+        let names = ["litellm_proxy/claude-3-5-sonnet-20241022", "claude-3-haiku", "mine"];
+        let calls = || names.map(|name| (name.to_owned(), 2)).into();
+        let others = |model| of_others(model, calls()).into_keys().collect::<Vec<_>>();
+        let bedrock = Some("litellm_proxy/anthropic.claude-3-5-sonnet-20241022-v2:0");
+        assert_eq!(others(bedrock), ["claude-3-haiku", "mine"]);
+        assert_eq!(others(Some("unknown")).len(), 3);
     }
 
     #[test]
