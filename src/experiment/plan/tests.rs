@@ -376,10 +376,10 @@ fn wrong_keys_name_file_line_and_the_nearest_right_one() {
     hint: did you mean `prices`? (known: name, tokenizer, seed, shadow_seeds, reference_tails, partners, prices, data, scores, contexts, strategies, triggers, exclude, policies)
 
     experiment.toml:4: unknown key `cached_read` of `prices`
-    hint: did you mean `cache_read`? (known: name, fresh, cache_write, cache_write_1h, cache_read, output, cache_lifetime, cache_gone, own, hour)
+    hint: did you mean `cache_read`? (known: name, fresh, cache_write, cache_write_1h, cache_read, output, cache_lifetime, cache_gone, dearer_above, dearer_prompt, dearer_output, own, hour)
 
     experiment.toml:2: `prices` lacks `name`
-    hint: its keys are name, fresh, cache_write, cache_write_1h, cache_read, output, cache_lifetime, cache_gone, own, hour
+    hint: its keys are name, fresh, cache_write, cache_write_1h, cache_read, output, cache_lifetime, cache_gone, dearer_above, dearer_prompt, dearer_output, own, hour
 
     experiment.toml:3: unknown key `format` of `data`
     hint: did you mean `formats`? (known: path, formats, ids, sources, min_turns, max_turns, sample)
