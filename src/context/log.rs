@@ -69,8 +69,8 @@ pub struct Log {
     pub lines: Vec<u32>,
     /// Action kind of each step.
     pub action_kinds: Vec<Option<ActionKind>>,
-    /// The file that each step reads or edits: see [`Log::path_of`].
-    paths: Vec<Option<Box<str>>>,
+    /// Steps that read or edit a file, in order, with it: see [`Log::path_of`].
+    paths: Vec<(u32, Box<str>)>,
     pub spans: Vec<Span>,
     /// Spans of step i: `span_of[i]..span_of[i + 1]`.
     span_of: Vec<u32>,
@@ -119,7 +119,7 @@ impl Log {
             tokens: Vec::with_capacity(n_steps),
             lines: trajectory.steps.iter().map(|s| s.text.lines().count() as u32).collect(),
             action_kinds: Vec::with_capacity(n_steps),
-            paths: Vec::with_capacity(n_steps),
+            paths: Vec::new(),
             spans: Vec::with_capacity(n_steps),
             span_of: starts(),
             mentions: Vec::new(),
@@ -254,7 +254,7 @@ impl Log {
         let again = |what: &str| format!("unknown {what}\nhint: run `trajpress annotate` again");
         let kind = row.action_kind.as_deref();
         self.action_kinds.push(kind.map(|k| ActionKind::parse(k).with_context(|| again(k))).transpose()?);
-        self.paths.push(row.path.map(String::into_boxed_str));
+        self.paths.extend(row.path.map(|path| (step, path.into_boxed_str())));
         let mut atoms =
             row.atom.into_iter().zip(row.atom_kind).zip(row.atom_span).zip(row.atom_flags).peekable();
         let mut start = 0;
@@ -388,7 +388,8 @@ impl Log {
 
     /// The file that an action reads or edits, normalised like an atom.
     pub fn path_of(&self, step: u32) -> Option<&str> {
-        self.paths[step as usize].as_deref()
+        let at = self.paths.binary_search_by_key(&step, |(of, _)| *of).ok()?;
+        Some(&self.paths[at].1)
     }
 
     /// Whether an observation can be had again by calling again: not that of an edit or a submission.

@@ -107,7 +107,8 @@ pub fn traced(
     recorder.trace.moves.reserve(2 * log.turns.len());
     recorder.trace.ends.reserve(log.n_steps());
     let run = replay(log, recipe, tokenizer, needs, &mut recorder)?;
-    let mut trace = recorder.trace;
+    let Recorder { mut trace, left, .. } = recorder;
+    drop(left);
     trace.tokens_sent = run.decisions.iter().map(|decision| decision.tokens_sent).collect();
     trace.moves.shrink_to_fit();
     trace.changes.shrink_to_fit();
