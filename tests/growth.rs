@@ -124,7 +124,7 @@ fn log_of_one_turn(n_messages: u32, tokenizer: &Tokenizer) -> Log {
     builder.push(step(Role::User, Kind::Message, "Please mend the books of the harbour."));
     builder.begin_call();
     let n_calls = n_messages / 2;
-    let id = |call: u32| Some(format!("call-{call}"));
+    let id = |call: u32| Some(format!("call-{call}").into_boxed_str());
     for call in 0..n_calls {
         let mut action = step(Role::Agent, Kind::Action, format!("bash\ncat books/crane_{call}.csv"));
         action.call_id = id(call);
