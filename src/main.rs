@@ -8,7 +8,7 @@ fn main() -> std::process::ExitCode {
 }
 
 /// Large blocks are the system's own and go back to it at once; else what a trajectory of a million steps leaves behind is
-/// a fifth of the memory.
+/// a tenth of the memory.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[allow(unsafe_code, reason = "a number is set before anything else runs")]
 fn give_large_blocks_back() {
