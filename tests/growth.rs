@@ -5,7 +5,7 @@
 //! 4,000 messages, the long one (TRAJPRESS_SOAK=1, part of `make soak`) 5,000 and 20,000: each strategy with one trigger, each
 //! trigger with two strategies. What does not allocate is seen by the time on the processor, of this thread alone: the least
 //! of three stands beside the bytes, and the long form holds it to the same factor where it is long enough to be measured.
-//! GROWTH_ONLY=notes,staleness tries these strategies and triggers alone, each pair of them.
+//! GROWTH_ONLY=notes,staleness tries these strategies, presets and triggers alone, each pair of them; tiered@turns that pair.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -172,7 +172,7 @@ for line in sys.stdin:
 fn variant((strategy, trigger): Pair) -> Option<(Plan, usize)> {
     // Caps that are reached at every size, as those of the long form are.
     let cap = match strategy {
-        "codex" if !is_soak() => "user_tokens = 2000",
+        "codex" => "user_tokens = 2000",
         "salience" | "protected-core" | "core-notes" if !is_soak() => "cap_tokens = 1000",
         // More notes find more, up to a cap of the search: with the default that is not reached at these sizes.
         "notes" if !is_soak() => "max_notes = 200",
@@ -185,8 +185,10 @@ fn variant((strategy, trigger): Pair) -> Option<(Plan, usize)> {
         _ => "",
     };
     if trigger == "policy" {
+        // What a product keeps of the user alone is less than its window at every size.
+        let window = if is_soak() { 100_000 } else { 40_000 };
         let text = format!(
-            "name = \"growth\"\n[[policies]]\npreset = \"{strategy}\"\nwindow = 40000\nreserve = 0\nforms = [\"extract\"]\n"
+            "name = \"growth\"\n[[policies]]\npreset = \"{strategy}\"\nwindow = {window}\nreserve = 0\nforms = [\"extract\"]\n"
         );
         let plan = Plan::parse("growth.toml", &text, &Catalogue::built_in()).expect("a preset");
         let at = plan.variants.iter().position(|v| v.trigger == trigger)?;
@@ -273,15 +275,11 @@ fn messages() -> Vec<String> {
     let mut pairs: Vec<Pair> =
         names.flat_map(|name| triggers::ALL.iter().map(move |entry| (name, entry.name))).collect();
     pairs.retain(|pair| variant(*pair).is_some());
-    match std::env::var("GROWTH_ONLY") {
-        Ok(only) => pairs
-            .retain(|(strategy, trigger)| only.split(',').any(|name| name == *strategy || name == *trigger)),
-        Err(_) => {
-            pairs.retain(is_short);
-            let is_there = |name: &str| pairs.iter().any(|pair| pair.0 == name || pair.1 == name);
-            assert!(strategies::ALL.iter().all(|entry| is_there(entry.name)), "{pairs:?}");
-            assert!(triggers::ALL.iter().all(|entry| is_there(entry.name)), "{pairs:?}");
-        }
+    if only().is_none() {
+        pairs.retain(is_short);
+        let is_there = |name: &str| pairs.iter().any(|pair| pair.0 == name || pair.1 == name);
+        assert!(strategies::ALL.iter().all(|entry| is_there(entry.name)), "{pairs:?}");
+        assert!(triggers::ALL.iter().all(|entry| is_there(entry.name)), "{pairs:?}");
     }
     compare(&pairs, false)
 }
@@ -292,10 +290,23 @@ fn messages_under_policies() -> Vec<String> {
     compare(&pairs, false)
 }
 
+/// The names that alone are tried.
+fn only() -> Option<String> {
+    std::env::var("GROWTH_ONLY").ok()
+}
+
 /// Where four times the messages cost six times as much, or more; events that come later counted.
 fn compare(pairs: &[Pair], is_one_turn: bool) -> Vec<String> {
+    let is_wanted = |pair: &&Pair| {
+        let names = [pair.0.to_owned(), pair.1.to_owned(), format!("{}@{}", pair.0, pair.1)];
+        only().is_none_or(|only| only.split(',').any(|name| names.iter().any(|n| n == name)))
+    };
+    let pairs: Vec<Pair> = pairs.iter().filter(is_wanted).copied().collect();
+    if pairs.is_empty() {
+        return Vec::new();
+    }
     let sizes = if is_soak() { [5_000, 20_000] } else { [1_000, 4_000] };
-    let [few, many] = sizes.map(|n| costs(pairs, n, is_one_turn));
+    let [few, many] = sizes.map(|n| costs(&pairs, n, is_one_turn));
     let mut too_much = Vec::new();
     println!(
         "{:<34} events at {:>5} {:>5} MB {:>6} MB {:>6} factor   peak factor  seconds   factor",
