@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod advice;
 mod annotate;
 mod audit;
 mod cli;

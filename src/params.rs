@@ -20,6 +20,11 @@ pub struct Param {
 }
 
 impl Param {
+    /// Whether it is a number of tokens: what it is begins with its unit.
+    pub fn is_in_tokens(&self) -> bool {
+        self.doc.trim_start().starts_with("Tokens ")
+    }
+
     /// One of no known type, for tests.
     #[cfg(test)]
     pub(crate) const fn any(name: &'static str, default: &'static str) -> Self {

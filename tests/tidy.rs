@@ -57,9 +57,12 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         // A report reads rows, and the claims that they are held against: it is drawn again years later, without a model.
         // Of scores it reads what they say of themselves, see below.
         ("report", vec!["files", "scores", "settings", "store", "text"]),
+        // Which policy to set: sessions replayed by experiment, compared by the statistics of the report.
+        ("advice", vec!["experiment", "report", "scores"]),
         (
             "cli",
             vec![
+                "advice",
                 "annotate",
                 "audit",
                 "context",

@@ -2,15 +2,13 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
-use super::{ExitStatus, Output, catalogue, count, inspect, print, tell};
+use super::once::read;
+use super::{ExitStatus, Output, catalogue, count, inspect, print};
 use crate::audit::{Audit, Change, Compaction, Lost, audit};
-use crate::experiment::{Dataset, Plan};
-use crate::files::reach;
-use crate::logs::{self, Limits};
+use crate::experiment::Plan;
 use crate::scores::money::Prices;
 use crate::store::TrajectoryRow;
 use crate::text::escape;
@@ -40,32 +38,8 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
-    for log in &args.logs {
-        anyhow::ensure!(reach::is_there(log)?, "{} is not there", log.display());
-    }
-    let folder = tempfile::tempdir().context("cannot create a folder for the time being")?;
-    let (dir, threads) = (folder.path().join("data"), super::threads(args.threads));
-    let options = logs::Options {
-        inputs: args.logs.clone(),
-        out: dir.clone(),
-        threads,
-        limits: Limits::default(),
-        ..logs::Options::default()
-    };
-    let report = logs::ingest(&options, &mut |_| {})?;
-    if let (0, Some(file)) = (report.trajectories, report.unreadable.first()) {
-        anyhow::bail!("no session could be read, of {}: {}", file.path, file.format);
-    }
-    anyhow::ensure!(
-        report.trajectories > 0,
-        "no session was found\nhint: `trajpress ingest --explain FILE` says what a file is"
-    );
-    let unread = report.not_read.len() as u64 + report.unreadable.len() as u64;
-    if !output.quiet && unread + report.rejects > 0 {
-        let (files, records) = (count(unread, "file"), count(report.rejects, "record"));
-        tell(&format!("{files} could not be read, {records} left out: `trajpress ingest` says which"));
-    }
-    let (data, _) = Dataset::open_annotated(&dir, "o200k", threads)?;
+    let threads = super::threads(args.threads);
+    let (_folder, data) = read(&args.logs, threads, output)?;
     let mut plan = Plan::parse("audit.toml", EXPERIMENT, &catalogue())?;
     plan.prices = Prices { own: true, ..Prices::default() };
     plan.add_as_sent(&catalogue());

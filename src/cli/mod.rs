@@ -14,6 +14,7 @@ use clap::{Parser, Subcommand};
 
 use crate::text::escape;
 
+mod advise;
 pub mod annotate;
 mod audit;
 mod export;
@@ -22,6 +23,7 @@ pub mod inspect;
 pub mod list;
 mod meter;
 pub mod models;
+mod once;
 mod page;
 pub mod redact;
 pub mod report;
@@ -92,6 +94,7 @@ enum Command {
     Annotate(annotate::Args),
     Run(run::Args),
     Report(report::Args),
+    Advise(advise::Args),
     Audit(audit::Args),
     Inspect(inspect::Args),
     Export(export::Args),
@@ -168,6 +171,7 @@ impl Cli {
             Command::Annotate(args) => annotate::run(args, self.output),
             Command::Run(args) => run::run(args, self.output),
             Command::Report(args) => report::run(args, self.output).map(|()| ExitStatus::Done),
+            Command::Advise(args) => advise::run(args, self.output),
             Command::Audit(args) => audit::run(args, self.output),
             Command::Inspect(args) => inspect::run(args, self.output),
             Command::Export(args) => export::run(args, self.output),

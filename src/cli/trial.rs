@@ -27,6 +27,7 @@ use crate::scores::money::Prices;
 use crate::text::escape;
 use answer::Answer;
 use desk::{Desk, Printed};
+pub(super) use windows::tokens;
 
 /// The strategy that compresses nothing.
 const FULL: &str = "full";

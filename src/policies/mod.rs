@@ -18,6 +18,8 @@ use crate::params::Param;
 use crate::replay::{Frame, Head, Recipe, Scaled, Stage};
 use crate::{scopes, strategies, triggers};
 
+#[cfg(test)]
+pub use presets::Default;
 pub use presets::{Preset, all, find, text};
 
 /// See the head of this file.
@@ -140,6 +142,33 @@ impl Policy {
         Policy { window, reserve: (reserve as u64).min(window - 1), ..self }
     }
 
+    /// The policy in a smaller window: its reserve, thresholds and lengths in tokens are as much smaller.
+    #[must_use]
+    pub fn scaled(&self, window: u64) -> Self {
+        let share = window as f64 / self.window as f64;
+        if share >= 1.0 {
+            return Policy { window, ..self.clone() };
+        }
+        let mut policy = self.clone().in_window(window as f64);
+        for stage in &mut policy.stages {
+            for part in ["trigger", "scope", "strategy"] {
+                let Some((table, params)) = stage.part(part) else { continue };
+                let shorter = |param: &Param| {
+                    let set = table.get(param.name).and_then(Value::as_integer);
+                    let tokens = set.or_else(|| param.default.parse().ok()).filter(|tokens| *tokens > 0)?;
+                    let tokens = (tokens as f64 * share).round() as i64;
+                    Some((param.name.to_owned(), Value::Integer(tokens.max(1))))
+                };
+                // Of the window itself the policy says how large it is.
+                let lengths =
+                    params.iter().filter(|p| p.is_in_tokens() && !["window", "reserve"].contains(&p.name));
+                let lengths: Vec<(String, Value)> = lengths.filter_map(shorter).collect();
+                stage.part_mut(part).extend(lengths);
+            }
+        }
+        policy
+    }
+
     fn stage(&self, file: &StageFile) -> anyhow::Result<Stage> {
         let (trigger, mut limits) = named(&file.trigger, "trigger")?;
         if trigger == "limits" {
@@ -175,15 +204,13 @@ impl Policy {
 
     /// Whether a model writes some of it.
     pub fn summarises(&self) -> bool {
-        self.stages
-            .iter()
-            .any(|stage| stage.strategy.get("name").and_then(Value::as_str) == Some(SUMMARISE.0))
+        self.stages.iter().any(StageFile::summarises)
     }
 
     /// The policy with this in the place of a model's summaries.
     pub fn with_form(mut self, form: &str) -> Self {
         for stage in &mut self.stages {
-            if stage.strategy.get("name").and_then(Value::as_str) == Some(SUMMARISE.0) {
+            if stage.summarises() {
                 stage.strategy.insert(SUMMARISE.1.to_owned(), form.into());
             }
         }
@@ -224,6 +251,11 @@ impl Policy {
 }
 
 impl StageFile {
+    /// Whether a model writes some of it.
+    pub fn summarises(&self) -> bool {
+        self.strategy.get("name").and_then(Value::as_str) == Some(SUMMARISE.0)
+    }
+
     /// A part of the stage, and what its algorithm knows.
     fn part(&self, part: &str) -> Option<(&Table, &'static [Param])> {
         let name =

@@ -278,6 +278,15 @@ pub struct Caster<'a> {
 }
 
 impl Caster<'_> {
+    /// What the variant itself kept at these events, which lie in one segment.
+    pub fn kept(&self, run: &Run, events: Range<usize>) -> Kept {
+        let (mut kept, taken_by) = (Kept::new(self.watch.len(), &events), self.taken_by(&events));
+        for number in events {
+            kept.push(self.kept_by_variant(&run.events[number], number, &taken_by));
+        }
+        kept
+    }
+
     /// Casts the shadows of these events, which lie in one segment.
     pub fn cast(&self, run: &Run, events: Range<usize>, open: &OpenNeeds) -> Shadows {
         let recursive = self.recipe.is_recursive();

@@ -301,6 +301,15 @@ impl Questions {
     }
 }
 
+impl Questions {
+    /// The needs of the headline that bound retention asks for, by place in the list, with their weights for the shortest tail.
+    pub fn headline(&self) -> impl Iterator<Item = (usize, f64)> {
+        let weight = |i: usize| self.weights[i].first().map_or(0.0, |tail| tail[1]);
+        let all = (0..self.needs.list.len()).filter(|&i| self.needs.list[i].is_headline());
+        all.map(move |i| (i, weight(i))).filter(|(_, weight)| *weight > 0.0)
+    }
+}
+
 /// Reference tails are counted in ascending order.
 fn sorted(tails: &[u32]) -> Vec<u32> {
     let mut tails = tails.to_vec();
@@ -499,6 +508,33 @@ pub fn score(
         rows.push(&RANDOM_WON_SHARE, level, Some(f64::from(u8::from(won))), 1.0, 1);
     }
     misses
+}
+
+/// What became of a need under a variant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fate {
+    pub exposed: bool,
+    /// Bound, it did not stand in its prompt.
+    pub lost: bool,
+}
+
+/// What became of each of the needs, without a shadow or a partner: a tenth of the work of [`score`].
+pub fn fates(caster: &Caster<'_>, questions: &Questions, ledger: &Ledger<'_>, run: &Run) -> Vec<Fate> {
+    let list = &questions.needs.list[..ledger.states.len()];
+    let mut fates = Vec::with_capacity(list.len());
+    for needs in list.chunk_by(|a, b| a.segment == b.segment) {
+        let segment = needs[0].segment;
+        let first = run.events.partition_point(|e| e.segment < segment);
+        let last = run.events.partition_point(|e| e.segment <= segment);
+        let kept = caster.kept(run, first..last);
+        for need in needs {
+            let state = &ledger.states[fates.len()];
+            let w = ledger.watch.index(need.atom).expect("the atoms of all needs are watched");
+            let is_served = state.base[1] || state.recalled[1] || kept.by(state.n_events, w, true);
+            fates.push(Fate { exposed: state.exposed, lost: !is_served });
+        }
+    }
+    fates
 }
 
 /// The needs with all answers, and per level whether a random shadow beat the oracle in some segment; none where no

@@ -94,7 +94,7 @@ fn short(tokens: u64) -> String {
 }
 
 /// Tokens of a window: `200000`, `100k`, `1M`.
-pub(super) fn tokens(text: &str) -> Result<u64, String> {
+pub(in super::super) fn tokens(text: &str) -> Result<u64, String> {
     let (number, unit) = match text.char_indices().next_back() {
         Some((at, 'k' | 'K')) => (&text[..at], 1_000),
         Some((at, 'm' | 'M')) => (&text[..at], 1_000_000),

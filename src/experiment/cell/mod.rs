@@ -4,6 +4,8 @@
 //! is made once and shared by all variants; what depends on the variant too (its replay) by all cells that ask for it.
 
 mod losses;
+
+mod plays;
 mod replays;
 mod rows;
 mod shelf;
@@ -33,6 +35,7 @@ use crate::text::tokens::Tokenizer;
 use crate::triggers;
 
 pub use losses::{Bridged, Loss, bridged, losses};
+pub use plays::{Played, Plays, plays};
 use replays::Replays;
 pub use shelf::{Prepared, Shelf};
 

@@ -3,6 +3,8 @@
 
 /// The standard normal at which 2.5 % lie above.
 const Z: f64 = 1.959_963_984_540_054;
+/// The one at which 5 % lie above.
+pub(crate) const Z_ONE_SIDED: f64 = 1.644_853_626_951_472;
 
 /// Chance that Student's t with `df` (above 0) degrees of freedom exceeds `t` (0 or more):
 /// I(df / (df + t^2); df / 2, 1 / 2) / 2.
@@ -19,10 +21,20 @@ pub(crate) fn t_tail(t: f64, df: f64) -> f64 {
 }
 
 /// The t that 2.5 % of Student's distribution exceed: half the width of a 95 % interval in standard errors.
-/// By bisection, to 15 digits; infinite where it is beyond 1e12.
 pub(crate) fn t_half_width(df: f64) -> f64 {
-    let (mut low, mut high) = (Z, 2.0 * Z);
-    while t_tail(high, df) > 0.025 {
+    t_above(df, 0.025, Z)
+}
+
+/// The t that 5 % exceed: how far a one-sided 95 % bound is, in standard errors.
+pub(crate) fn t_one_sided(df: f64) -> f64 {
+    t_above(df, 0.05, Z_ONE_SIDED)
+}
+
+/// The t that a share of Student's distribution exceeds; `z` is the normal's, which is less. By bisection, to 15 digits;
+/// infinite where it is beyond 1e12.
+fn t_above(df: f64, share: f64, z: f64) -> f64 {
+    let (mut low, mut high) = (z, 2.0 * z);
+    while t_tail(high, df) > share {
         (low, high) = (high, 2.0 * high);
         if high > 1e12 {
             return f64::INFINITY;
@@ -30,7 +42,7 @@ pub(crate) fn t_half_width(df: f64) -> f64 {
     }
     for _ in 0..52 {
         let middle = (low + high) / 2.0;
-        if t_tail(middle, df) > 0.025 { low = middle } else { high = middle }
+        if t_tail(middle, df) > share { low = middle } else { high = middle }
     }
     high
 }

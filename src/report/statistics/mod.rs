@@ -4,6 +4,7 @@ pub mod bootstrap;
 pub mod distributions;
 pub mod effects;
 pub mod estimate;
+pub mod excess;
 pub mod inference;
 pub mod pooled;
 pub mod ranks;

@@ -1,0 +1,100 @@
+use super::*;
+use crate::experiment::cell::Played;
+
+const LOST: Fate = Fate { exposed: true, lost: true };
+const KEPT: Fate = Fate { exposed: true, lost: false };
+
+/// A session of ten needs under policies that each lose so many of them, at these costs, with an event each.
+fn session(number: u32, policies: &[(usize, f64)]) -> Session {
+    let played = policies.iter().map(|&(n_lost, cost)| Played {
+        n_events: usize::from(cost < 100.0),
+        tokens: [100.0, cost],
+        billed: [0.0; 2],
+        cost: [100.0, cost],
+        fates: (0..10).map(|need| if need < n_lost { LOST } else { KEPT }).collect(),
+    });
+    let plays = Plays {
+        time: Some(i64::from(number)),
+        weights: vec![1.0; 10],
+        played: played.collect(),
+        by_product: None,
+    };
+    Session { cluster: number, repository: 0, plays }
+}
+
+fn sessions(n: u32, policies: impl Fn(u32) -> Vec<(usize, f64)>) -> Vec<Session> {
+    (0..n).map(|number| session(number, &policies(number))).collect()
+}
+
+fn plain(at: usize) -> Candidate {
+    Candidate { policy: Policy::Plain(at), has_same_summaries: false }
+}
+
+/// The reference is the first; the second is cheaper and loses as much (now one more, now one less), the third is cheapest
+/// and loses four more, the fourth never acts.
+fn worlds(number: u32) -> Vec<(usize, f64)> {
+    let swing = (number % 2) as usize;
+    vec![(3, 90.0), (2 + 2 * swing, 80.0), (7, 20.0), (0, 100.0)]
+}
+
+#[test]
+fn the_cheapest_that_is_not_worse_is_set() {
+    let all = sessions(200, worlds);
+    let advice = advise(&all, Policy::Plain(0), &[plain(1), plain(2), plain(3)], 0.05, None);
+    assert_eq!((advice.verdict, advice.n_halves, advice.n_events), (Verdict::Set, [100, 100], 200));
+    let chosen = advice.chosen.unwrap();
+    assert_eq!((chosen.candidate, chosen.excess.n_affected), (0, 100));
+    assert_eq!(chosen.cost, [8_000.0, 9_000.0]);
+    // What never acted is no candidate.
+    let all: Vec<usize> = advice.all.iter().map(|of| of.candidate).collect();
+    assert_eq!(all, [1, 0]);
+}
+
+#[test]
+fn without_one_the_reference_stays() {
+    let told = |n, candidates: &[Candidate]| {
+        let advice = advise(&sessions(n, worlds), Policy::Plain(0), candidates, 0.05, None);
+        assert!(advice.chosen.is_none());
+        advice.verdict
+    };
+    assert_eq!(told(200, &[plain(2)]), Verdict::Keep);
+    assert_eq!(told(12, &[plain(1), plain(2)]), Verdict::TooLittle);
+    assert_eq!(told(200, &[plain(3)]), Verdict::TooLittle);
+    assert_eq!(told(200, &[]), Verdict::TooLittle);
+    let dearer = sessions(200, |_| vec![(3, 50.0), (3, 60.0)]);
+    assert_eq!(advise(&dearer, Policy::Plain(0), &[plain(1)], 0.05, None).verdict, Verdict::NoneCheaper);
+}
+
+/// The second half is other than the first, on which the cheap one looked good.
+#[test]
+fn what_does_not_hold_on_newer_sessions_is_not_set() {
+    let all = sessions(200, |number| vec![(3, 90.0), (if number < 100 { 3 } else { 6 }, 80.0)]);
+    let advice = advise(&all, Policy::Plain(0), &[plain(1)], 0.05, None);
+    assert_eq!(advice.verdict, Verdict::Keep);
+}
+
+/// With empty summaries the reference loses 8, with the oracle's none: a candidate that loses 2 breaks even where
+/// summaries keep three quarters.
+#[test]
+fn a_reference_with_summaries_is_a_bracket() {
+    let all = sessions(200, |number| vec![(8, 70.0), (0, 75.0), (1 + 2 * (number % 2) as usize, 60.0)]);
+    let bracket = Policy::Bracket { empty: 0, oracle: 1 };
+    let verdict = |keeps| advise(&all, bracket, &[plain(2)], 0.05, keeps).verdict;
+    assert_eq!([None, Some(0.9), Some(0.5)].map(verdict), [Verdict::Keep, Verdict::Keep, Verdict::Set]);
+    let (share, lower) = advise(&all, bracket, &[plain(2)], 0.05, None).all[0].break_even.unwrap();
+    assert!((share - 0.75).abs() < 1e-12 && lower.unwrap() > 0.7, "{lower:?}");
+    // With the same summaries the ends are compared, each with its like; else the worst end with the best.
+    let same = |has_same_summaries| {
+        let policies = |_| vec![(8, 70.0), (0, 75.0), (8, 60.0), (0, 65.0)];
+        let policy = Policy::Bracket { empty: 2, oracle: 3 };
+        advise(
+            &sessions(200, policies),
+            bracket,
+            &[Candidate { policy, has_same_summaries }],
+            0.05,
+            Some(0.3),
+        )
+        .verdict
+    };
+    assert_eq!([true, false].map(same), [Verdict::Set, Verdict::Keep]);
+}

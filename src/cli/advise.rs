@@ -1,0 +1,206 @@
+//! `trajpress advise`: which policy to set, by what a user's own sessions would have saved and lost.
+
+mod answer;
+mod menu;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use rayon::prelude::*;
+use serde_json::json;
+
+use super::once::read;
+use super::page::{Block, lay_out, width};
+use super::trial::tokens;
+use super::{ExitStatus, Output, catalogue, count, print, tell};
+use crate::advice::{Session, advise};
+use crate::experiment::cell::plays;
+use crate::experiment::{Dataset, Plan};
+use crate::models::api;
+use crate::policies;
+use crate::store::TrajectoryRow;
+use crate::text::escape;
+use answer::Answer;
+use menu::Menu;
+
+/// Say which policy to set, by what sessions would have saved and lost
+///
+/// Reads the logs and replays every session under the policy of its own product (or, where none is known, the newest turns
+/// that fit), plain policies, and the presets that write no summary. It recommends the cheapest that is not worse than the
+/// product's on the older half of the sessions, and holds on the newer half; the figures are of the newer half. "Keep yours" and
+/// "too little was compressed to tell" are answers. No model is asked, nothing is kept.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  trajpress advise ~/.claude/projects
+  trajpress advise logs/ --window 128k --margin 0.1
+  trajpress advise logs/ --settings-for claude-api
+  trajpress advise logs/ --reference langchain-trim --json")]
+pub struct Args {
+    /// Files or folders of logs
+    #[arg(required = true)]
+    logs: Vec<PathBuf>,
+    /// Tokens of the window that all policies run in [default: the product's own; half of it where the logs were compacted]
+    #[arg(long, value_name = "TOKENS", value_parser = tokens)]
+    window: Option<u64>,
+    /// How much more of what is needed later may be lost, as a share
+    #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = margin)]
+    margin: f64,
+    /// Preset to compare with [default: that of the product that wrote the logs]
+    #[arg(long, value_name = "PRESET", conflicts_with = "settings_for")]
+    reference: Option<String>,
+    /// Compare what this product can be set to, and print what to paste
+    #[arg(long, value_name = "PRODUCT", value_parser = product)]
+    settings_for: Option<String>,
+    /// Use N threads; 0 is all cores
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
+}
+
+fn margin(text: &str) -> Result<f64, String> {
+    let margin = text.parse().ok().filter(|margin| *margin > 0.0 && *margin < 1.0);
+    margin.ok_or_else(|| "expected a share between 0 and 1, such as 0.05".to_owned())
+}
+
+fn product(text: &str) -> Result<String, String> {
+    let known = menu::products();
+    match known.contains(&text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("expected one of {}", known.join(", "))),
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
+    let reference = args.reference.as_deref().map(policies::find).transpose()?;
+    let threads = super::threads(args.threads);
+    let (_folder, data) = read(&args.logs, threads, output)?;
+    let indices: Vec<usize> = (0..data.entries().len()).collect();
+    let rows = data.trajectory_rows(&indices)?;
+    let mut groups: BTreeMap<Option<&str>, Vec<usize>> = BTreeMap::new();
+    for (index, row) in rows.iter().enumerate() {
+        let own = reference
+            .map(|preset| preset.name.as_str())
+            .or_else(|| menu::reference_of(&row.format, data.entries()[index].is_edited));
+        groups.entry(own.filter(|_| args.settings_for.is_none())).or_default().push(index);
+    }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by_key(|(_, indices)| std::cmp::Reverse(indices.len()));
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let (mut page, mut all) = (Vec::new(), Vec::new());
+    for (reference, indices) in groups {
+        let answer = answered(args, &data, &rows, (reference, &indices), &pool, output)?;
+        if !page.is_empty() {
+            page.push(Block::Line(String::new()));
+        }
+        page.extend(answer.page());
+        all.push(answer.json());
+    }
+    match output.json {
+        true => print(&escape::json(&json!({ "margin": args.margin, "groups": all }))?)?,
+        false => print(&lay_out(&page, width()))?,
+    }
+    Ok(ExitStatus::Done)
+}
+
+/// The answer for the sessions of one product.
+fn answered(
+    args: &Args,
+    data: &Dataset,
+    rows: &[TrajectoryRow],
+    (reference, indices): (Option<&str>, &[usize]),
+    pool: &rayon::ThreadPool,
+    output: Output,
+) -> anyhow::Result<Answer> {
+    let model_window = usual_window(data, rows, indices)?;
+    let menu = match &args.settings_for {
+        Some(product) => Menu::settings(product, model_window)?,
+        None => Menu::of(reference, model_window)?,
+    };
+    // A segment ends where the product's own window was full: in a window of that size nothing happens inside of one.
+    let is_compacted = indices.iter().any(|&index| rows[index].n_segments > 1);
+    let is_half = is_compacted && args.window.is_none();
+    let half = if is_half { menu.own_window / 2 } else { menu.own_window };
+    let menu = menu.in_window(args.window.unwrap_or(half));
+    let plan = Plan::parse("advise.toml", &menu.experiment()?, &catalogue())?;
+    let (place, candidates) = menu.places(&plan)?;
+    let (mut clusters, mut repositories) = (BTreeMap::new(), BTreeMap::new());
+    let numbered: Vec<(usize, u32, u32)> = indices
+        .iter()
+        .map(|&index| {
+            let row = &rows[index];
+            let repository = row.repository.as_deref().unwrap_or_default();
+            let task = row.parent.as_ref().or(row.task_id.as_ref()).unwrap_or(&row.trajectory);
+            let n_clusters = clusters.len() as u32;
+            let cluster = *clusters.entry((repository, task)).or_insert(n_clusters);
+            let n_repositories = repositories.len() as u32;
+            (index, cluster, *repositories.entry(repository).or_insert(n_repositories))
+        })
+        .collect();
+    let meter = Progress::new(numbered.len(), output.quiet);
+    let sessions: Vec<Session> = pool.install(|| {
+        let session = |&(index, cluster, repository): &(usize, u32, u32)| {
+            let plays = plays(data, &plan, index)?;
+            meter.done();
+            Ok(Session { cluster, repository, plays })
+        };
+        numbered.par_iter().map(session).collect::<anyhow::Result<_>>()
+    })?;
+    let advice = advise(&sessions, place, &candidates, args.margin, None);
+    Ok(Answer {
+        menu,
+        advice,
+        margin: args.margin,
+        is_half,
+        n_sessions: sessions.len(),
+        n_priced: indices.iter().filter(|&&index| is_priced(&rows[index])).count(),
+    })
+}
+
+fn is_priced(row: &TrajectoryRow) -> bool {
+    row.model.as_deref().and_then(crate::scores::money::Prices::known).is_some()
+}
+
+/// The window that most of the sessions have, by their models; of equally many the smaller one.
+fn usual_window(data: &Dataset, rows: &[TrajectoryRow], indices: &[usize]) -> anyhow::Result<u64> {
+    let prompts = data.longest_prompts()?;
+    let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
+    for &index in indices {
+        let window = api::window(rows[index].model.as_deref(), prompts[index].tokens());
+        *counts.entry(window.tokens).or_default() += 1;
+    }
+    let usual = counts.iter().max_by_key(|(window, n)| (**n, std::cmp::Reverse(**window)));
+    Ok(usual.map_or(200_000, |(window, _)| *window))
+}
+
+/// Says how far it is, now and then.
+struct Progress {
+    quiet: bool,
+    n: usize,
+    done: AtomicUsize,
+    start: Instant,
+    last: std::sync::Mutex<Instant>,
+}
+
+impl Progress {
+    fn new(n: usize, quiet: bool) -> Self {
+        let now = Instant::now();
+        Progress { quiet, n, done: AtomicUsize::new(0), start: now, last: now.into() }
+    }
+
+    fn done(&self) {
+        const PAUSE: Duration = Duration::from_secs(5);
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        let Ok(mut last) = self.last.try_lock() else { return };
+        if !self.quiet && last.elapsed() > PAUSE {
+            *last = Instant::now();
+            let rate = done as f64 / self.start.elapsed().as_secs_f64();
+            let left = (self.n - done) as f64 / rate;
+            tell(&format!(
+                "replayed {done} of {}, {rate:.0} a second, about {left:.0} s left",
+                count(self.n as u64, "session")
+            ));
+        }
+    }
+}

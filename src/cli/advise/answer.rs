@@ -1,0 +1,282 @@
+//! What `trajpress advise` prints: what to set, what that saves, what it loses, and how sure that is.
+
+use indicatif::HumanCount;
+use serde_json::{Value, json};
+
+use super::super::count;
+use super::super::page::Block;
+use super::menu::{Dish, Menu};
+use crate::advice::{Advice, Compared, Verdict};
+use crate::report::statistics::estimate::Estimate;
+use crate::report::statistics::excess::{Excess, Told};
+
+/// That so many times the sessions would tell is no use.
+const MANY_TIMES: usize = 10;
+/// Policies of the frontier that are shown.
+const SHOWN: usize = 8;
+
+/// The sessions of a product with the advice for them.
+pub(super) struct Answer {
+    pub(super) menu: Menu,
+    pub(super) advice: Advice,
+    pub(super) margin: f64,
+    pub(super) is_half: bool,
+    pub(super) n_sessions: usize,
+    /// Sessions whose model's prices are known.
+    pub(super) n_priced: usize,
+}
+
+impl Answer {
+    fn told(&self, of: &Compared) -> &'static str {
+        let told = of.excess.told(self.margin);
+        match (told, of.break_even) {
+            (Told::TooLittle, _) => "too little",
+            _ if of.is_not_worse(self.margin, self.advice.keeps) => "not worse",
+            (Told::Worse, None) => "worse",
+            _ => "open",
+        }
+    }
+
+    fn dish(&self, of: &Compared) -> &Dish {
+        &self.menu.candidates[of.candidate]
+    }
+
+    pub(super) fn page(&self) -> Vec<Block> {
+        let sessions = count(self.n_sessions as u64, "session");
+        let mut text = format!("{sessions}. {}\n\n", self.menu.told(self.is_half));
+        match &self.advice.chosen {
+            Some(chosen) => text += &self.set(chosen),
+            None => text += &self.kept(),
+        }
+        let mut page = vec![Block::Text(text)];
+        if let (Some(chosen), Some(place)) = (&self.advice.chosen, self.menu.place) {
+            page.push(Block::Text(format!("\nPaste into {place}:")));
+            let paste = self.dish(chosen).paste.as_deref().unwrap_or_default();
+            page.extend(paste.trim().lines().map(|line| Block::Line(format!("  {line}"))));
+        }
+        page.extend(self.frontier());
+        page
+    }
+
+    /// The recommendation with its reasons.
+    fn set(&self, chosen: &Compared) -> String {
+        let Dish { name, words, .. } = self.dish(chosen);
+        let [tokens, billed, money] = chosen.saved;
+        let billed = billed.map_or_else(String::new, |share| format!(" ({} as billed)", percent(share)));
+        let excess = &chosen.excess;
+        format!(
+            "Set `{name}`: {words}.\n\
+             It sends {} fewer tokens{billed} and costs {} less, on the newer {}, of which {} compressed.\n\
+             {}\n{}\n{}\n",
+            percent(tokens.unwrap_or(0.0)),
+            percent(money.unwrap_or(0.0)),
+            count(excess.n_sessions as u64, "session"),
+            HumanCount(excess.n_affected as u64),
+            lost(excess),
+            self.why(chosen),
+            self.money()
+        )
+    }
+
+    /// Why it counts as not worse.
+    fn why(&self, chosen: &Compared) -> String {
+        let excess = &chosen.excess;
+        if excess.told(self.margin) == Told::NotWorse {
+            let (value, upper) = (excess.value.unwrap_or(0.0), excess.bounds().map_or(0.0, |b| b.1));
+            let least = excess.least_margin().unwrap_or(0.0);
+            return format!(
+                "Of what either could lose it loses {} more, at most {} (95 %), where {} are allowed; so many sessions could tell {}. It held on the older sessions, too.",
+                points(value),
+                points(upper),
+                points(self.margin),
+                points(least)
+            );
+        }
+        let (share, lower) = chosen.break_even.unwrap_or_default();
+        format!(
+            "The product would lose less only if its summaries kept more than {share:.2} of what they replace (surely more than {:.2}); in these sessions they kept {}.",
+            lower.unwrap_or(0.0),
+            shown(&self.advice.kept)
+        )
+    }
+
+    /// Why nothing is to be set.
+    fn kept(&self) -> String {
+        match self.advice.verdict {
+            Verdict::NoneCheaper => {
+                "Keep yours: no other costs less, since a broken prompt cache costs more than what is left out.\n".to_owned()
+            }
+            Verdict::TooLittle => self.too_little(),
+            _ => format!(
+                "Keep yours: none that costs less is shown to lose no more than {} more of what is needed later.\n{}{}",
+                points(self.margin),
+                self.sessions_that_would_tell(),
+                self.money()
+            ),
+        }
+    }
+
+    fn too_little(&self) -> String {
+        let of = self.advice.all.iter().map(|of| (of.excess.n_affected, of.excess.n_needs)).max();
+        let (sessions, needs) = of.unwrap_or_default();
+        format!(
+            "Too little was compressed to tell: at most {} in which something was, with {}. Each half of the sessions needs 10 with 30.\nhint: `--window` with fewer tokens makes all policies act sooner\n",
+            count(sessions as u64, "session"),
+            count(needs, "exposed need")
+        )
+    }
+
+    /// How many more sessions would tell of the one that could be told soonest.
+    fn sessions_that_would_tell(&self) -> String {
+        let more = |of: &&Compared| {
+            let more = 2 * of.excess.more_sessions(self.margin).filter(|n| *n > 0 && of.is_cheaper())?;
+            Some((more, self.dish(of).name.clone())).filter(|_| more <= MANY_TIMES * self.n_sessions)
+        };
+        let soonest = self.advice.all.iter().filter_map(|of| more(&of)).min();
+        soonest.map_or_else(String::new, |(n, name)| {
+            format!("About {} more in which something is compressed would tell of `{name}`, if it is what it seems.\n", count(n as u64, "session"))
+        })
+    }
+
+    fn money(&self) -> String {
+        let events = count(self.advice.n_events as u64, "time");
+        let kept = match self.advice.kept.is_told() {
+            true => format!(
+                " Its own summaries kept {} of what they replaced in these logs.",
+                shown(&self.advice.kept)
+            ),
+            false => String::new(),
+        };
+        let priced = match self.n_priced == self.n_sessions {
+            true => String::new(),
+            false => format!(
+                " Of {} the model's prices are not known: relative ones stand for them.",
+                count((self.n_sessions - self.n_priced) as u64, "session")
+            ),
+        };
+        format!(
+            "The reference compressed {events}.{kept} Money counts prompts, answers and a broken prompt cache; writing summaries is not counted.{priced}"
+        )
+    }
+
+    /// What else there is: cheaper by so much, at so many needs more.
+    fn frontier(&self) -> Vec<Block> {
+        let mut cheaper: Vec<&Compared> = self.advice.all.iter().filter(|of| of.is_cheaper()).collect();
+        let n = cheaper.len();
+        // Who costs more and loses no less is no choice.
+        let mut least = f64::INFINITY;
+        cheaper.retain(|of| {
+            let value = of.excess.value.unwrap_or(f64::INFINITY);
+            let is_better = value < least;
+            least = least.min(value);
+            is_better
+        });
+        if cheaper.is_empty() {
+            return Vec::new();
+        }
+        // Beside the ideal summaries of a bracket every policy looks worse: there the break-even share tells.
+        let is_bracket = cheaper.iter().any(|of| of.break_even.is_some());
+        let head = match is_bracket {
+            true => ["policy", "costs less", "affected", "needs lost", "breaks even at", "told"],
+            false => ["policy", "costs less", "affected", "needs lost", "of what either could lose", "told"],
+        };
+        let mut rows = vec![head.map(str::to_owned).to_vec()];
+        for of in cheaper.iter().take(SHOWN) {
+            let excess = &of.excess;
+            let range = excess.bounds().map_or_else(String::new, |(lo, hi)| format!(" [{lo:+.2}, {hi:+.2}]"));
+            let apart = match of.break_even {
+                Some((share, lower)) => {
+                    format!("{share:.2}{}", lower.map_or_else(String::new, |l| format!(" [{l:.2}, ]")))
+                }
+                None => excess.value.map_or_else(|| "-".to_owned(), |value| format!("{value:+.2}{range}")),
+            };
+            rows.push(vec![
+                self.dish(of).name.clone(),
+                of.saved[2].map_or_else(|| "-".to_owned(), percent),
+                HumanCount(excess.n_affected as u64).to_string(),
+                format!("{:.0} of {:.0}", excess.lost[0], excess.weight),
+                apart,
+                self.told(of).to_owned(),
+            ]);
+        }
+        let more = match n - cheaper.len().min(SHOWN) {
+            0 => String::new(),
+            n => format!(" {n} more cost less than the reference; `--json` has them."),
+        };
+        vec![
+            Block::Text(format!(
+                "\nWhat costs less, over all {}, each with no cheaper one that loses less:\n",
+                count(self.n_sessions as u64, "session")
+            )),
+            Block::Table { rows, spare: vec![2, 3] },
+            Block::Text(format!(
+                "\nA need is something the agent used that it had last seen more than 3 turns before; of the needs whose text was compressed so many are lost, those of one turn count as one. {}{more}",
+                match is_bracket {
+                    true =>
+                        "Breaks even: the share of what the product's summaries replace that they have to keep to lose as little, and the least it surely is (95 %). Not worse: that is more than they surely keep.",
+                    false => "Of what either could lose: how much more it loses, with one-sided 95 % bounds.",
+                }
+            )),
+        ]
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let advice = &self.advice;
+        json!({
+            "reference": self.menu.reference.name, "window": self.menu.reference.policy.window,
+            "reference_window": self.menu.own_window, "half_window": self.is_half,
+            "sessions": self.n_sessions, "sessions_priced": self.n_priced,
+            "older_sessions": advice.n_halves[0], "newer_sessions": advice.n_halves[1],
+            "reference_compressions": advice.n_events,
+            "verdict": match advice.verdict {
+                Verdict::Set => "set", Verdict::TooLittle => "too-little",
+                Verdict::NoneCheaper => "none-cheaper", Verdict::Keep => "keep",
+            },
+            "summaries_kept": advice.kept.value, "summaries_kept_interval": advice.kept.interval.map(|(lo, hi)| [lo, hi]),
+            "set": advice.chosen.as_ref().map(|chosen| self.row(chosen)),
+            "paste": advice.chosen.as_ref().and_then(|chosen| self.dish(chosen).paste.as_deref().map(str::trim)),
+            "all": advice.all.iter().map(|of| self.row(of)).collect::<Vec<_>>(),
+        })
+    }
+
+    fn row(&self, of: &Compared) -> Value {
+        let excess = &of.excess;
+        json!({
+            "policy": self.dish(of).name, "does": self.dish(of).words, "told": self.told(of),
+            "tokens_saved": of.saved[0], "tokens_saved_billed": of.saved[1], "money_saved": of.saved[2],
+            "compressions": of.n_events, "sessions": excess.n_sessions, "affected_sessions": excess.n_affected,
+            "needs": excess.n_needs, "needs_weight": excess.weight, "needs_lost": excess.lost[0], "needs_lost_by_reference": excess.lost[1],
+            "excess_loss": excess.value, "excess_loss_bounds": excess.bounds().map(|(lo, hi)| [lo, hi]),
+            "retained_10th_percentile": excess.low, "least_margin": excess.least_margin(),
+            "needs_more_lost_a_session": excess.more.value,
+            "needs_more_lost_a_session_interval": excess.more.interval.map(|(lo, hi)| [lo, hi]),
+            "break_even_share": of.break_even.map(|(share, _)| share), "break_even_share_at_least": of.break_even.and_then(|b| b.1),
+        })
+    }
+}
+
+fn lost(excess: &Excess) -> String {
+    let [own, of_reference] = excess.lost;
+    format!(
+        "It loses {own:.0} needs where the reference loses {of_reference:.0}: {} more a session.",
+        shown(&excess.more)
+    )
+}
+
+/// A value with its interval.
+fn shown(of: &Estimate) -> String {
+    match (of.value, of.interval) {
+        (Some(value), Some((lo, hi))) => format!("{value:.2} [{lo:.2}, {hi:.2}]"),
+        (Some(value), None) => format!("{value:.2}"),
+        _ => of.counted.map_or_else(|| "-".to_owned(), |c| format!("{} of {}", c.kept, c.n)),
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", (100.0 * share).round() + 0.0)
+}
+
+/// A share as points of a hundred.
+fn points(share: f64) -> String {
+    format!("{:.1} %", (1000.0 * share).round() / 10.0 + 0.0)
+}

@@ -1,0 +1,287 @@
+//! What is compared with what: the reference of a product, the candidates, and the window that they run in.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use super::super::count;
+use crate::advice::{Candidate, Policy as Place};
+use crate::experiment::Plan;
+use crate::experiment::plan::Variant;
+use crate::policies::{self, Policy};
+use crate::scores::money::Prices;
+
+static FILE: LazyLock<File> = LazyLock::new(|| {
+    toml::from_str(include_str!("../../data/advise.toml")).expect("the file is held by a test")
+});
+
+/// The file says what each is for.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    references: BTreeMap<String, String>,
+    edited: BTreeMap<String, String>,
+    newest: Dish,
+    plain: Vec<Dish>,
+    products: Vec<Product>,
+}
+
+/// A product whose users can set something.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Product {
+    name: String,
+    /// What it does unless it is told: a preset, or none where that is to keep what fits.
+    reference: Option<String>,
+    /// Where the settings go.
+    place: String,
+    choices: Vec<Choice>,
+}
+
+/// One of its settings.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Choice {
+    name: String,
+    words: String,
+    preset: String,
+    /// Keys of its stages that are other than in the preset.
+    #[serde(default)]
+    set: toml::Table,
+    paste: String,
+}
+
+/// A policy with its name, and what it does in words.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Dish {
+    pub(super) name: String,
+    pub(super) words: String,
+    pub(super) policy: Policy,
+    /// What a user pastes to get it.
+    #[serde(skip)]
+    pub(super) paste: Option<String>,
+}
+
+/// Policies that are compared.
+#[derive(Debug)]
+pub(super) struct Menu {
+    pub(super) reference: Dish,
+    pub(super) candidates: Vec<Dish>,
+    /// Of the reference, as it is written.
+    pub(super) own_window: u64,
+    /// Where what is to be pasted goes.
+    pub(super) place: Option<&'static str>,
+}
+
+/// The preset that a product follows, by the format of its logs and by whether a log says that results were taken out of it.
+pub(super) fn reference_of(format: &str, is_edited: bool) -> Option<&'static str> {
+    let edited = FILE.edited.get(format).filter(|_| is_edited);
+    edited.or_else(|| FILE.references.get(format)).map(String::as_str)
+}
+
+/// Products that have settings.
+pub(super) fn products() -> Vec<&'static str> {
+    FILE.products.iter().map(|product| product.name.as_str()).collect()
+}
+
+fn preset(name: &str) -> anyhow::Result<Dish> {
+    let preset = policies::find(name)?;
+    let words = format!("as {} {} does", preset.product, preset.version);
+    Ok(Dish { name: name.to_owned(), words, policy: preset.policy.clone(), paste: None })
+}
+
+/// Whether two policies differ in stages alone that write no summary.
+fn has_same_summaries(a: &Policy, b: &Policy) -> bool {
+    let writing = |policy: &Policy| -> Vec<_> {
+        policy.stages.iter().filter(|stage| stage.summarises()).cloned().collect()
+    };
+    a.summarises() && a.window == b.window && a.reserve == b.reserve && writing(a) == writing(b)
+}
+
+impl Menu {
+    /// Plain policies and presets beside the reference: that of this name, else the newest turns that fit `model_window`.
+    pub(super) fn of(reference: Option<&str>, model_window: u64) -> anyhow::Result<Self> {
+        let reference = match reference {
+            Some(name) => preset(name)?,
+            None => {
+                let newest = FILE.newest.clone();
+                Dish { policy: Policy { window: model_window, ..newest.policy }, ..newest }
+            }
+        };
+        let of_window = |dish: &Dish| {
+            let policy = Policy { window: reference.policy.window, ..dish.policy.clone() };
+            Dish { policy, ..dish.clone() }
+        };
+        let mut candidates: Vec<Dish> = FILE.plain.iter().map(of_window).collect();
+        for other in policies::all().iter().filter(|other| other.name != reference.name) {
+            if !other.policy.summarises() || has_same_summaries(&other.policy, &reference.policy) {
+                candidates.push(preset(&other.name)?);
+            }
+        }
+        let own_window = reference.policy.window;
+        Ok(Menu { reference, candidates, own_window, place: None })
+    }
+
+    /// What a product can be set to, beside what it does unless it is told.
+    pub(super) fn settings(product: &str, model_window: u64) -> anyhow::Result<Self> {
+        let known = FILE.products.iter().find(|known| known.name == product);
+        let product = known.ok_or_else(|| anyhow::anyhow!("no settings are known for `{product}`"))?;
+        let mut menu = Menu::of(product.reference.as_deref(), model_window)?;
+        let choice = |choice: &Choice| {
+            let mut policy = policies::find(&choice.preset)?.policy.clone();
+            for (key, value) in &choice.set {
+                policy.set(key, value)?;
+            }
+            Ok(Dish {
+                name: choice.name.clone(),
+                words: choice.words.clone(),
+                policy,
+                paste: Some(choice.paste.clone()),
+            })
+        };
+        menu.candidates = product.choices.iter().map(choice).collect::<anyhow::Result<_>>()?;
+        menu.place = Some(&product.place);
+        Ok(menu)
+    }
+
+    /// All of it in a window; where that is smaller than its own, what is in tokens shrinks alike.
+    pub(super) fn in_window(mut self, window: u64) -> Self {
+        for dish in self.candidates.iter_mut().chain([&mut self.reference]) {
+            dish.policy = dish.policy.scaled(window);
+        }
+        self
+    }
+
+    /// As an experiment, with what the product's own summaries kept.
+    pub(super) fn experiment(&self) -> anyhow::Result<String> {
+        let mut text = "name = \"advise\"\ntokenizer = \"o200k\"\nseed = 1\n".to_owned();
+        let own = Prices { own: true, ..Prices::default() };
+        text += &format!("\n[prices]\n{}", toml::to_string(&own)?);
+        text += "\n[[strategies]]\nname = \"logged\"\n\n[[triggers]]\nname = \"logged\"\n";
+        for dish in std::iter::once(&self.reference).chain(&self.candidates) {
+            let mut table = toml::Table::from_iter([
+                ("name".to_owned(), dish.name.as_str().into()),
+                ("policy".to_owned(), toml::Value::try_from(&dish.policy)?),
+            ]);
+            if dish.policy.summarises() {
+                table.insert("forms".to_owned(), vec!["empty", "oracle"].into());
+            }
+            let policies = toml::Table::from_iter([("policies".to_owned(), vec![table].into())]);
+            text += &format!("\n{}", toml::to_string(&policies)?);
+        }
+        Ok(text)
+    }
+
+    /// Where the reference and the candidates stand among the variants of the plan.
+    pub(super) fn places(&self, plan: &Plan) -> anyhow::Result<(Place, Vec<Candidate>)> {
+        let form = |variant: &Variant| {
+            variant.strategy_params.get("form").and_then(toml::Value::as_str).map(str::to_owned)
+        };
+        let place = |dish: &Dish| {
+            let of = |wanted: Option<&str>| {
+                let is_it = |v: &Variant| v.strategy == dish.name && form(v).as_deref() == wanted;
+                let place = plan.variants.iter().position(is_it);
+                place.ok_or_else(|| anyhow::anyhow!("policy `{}` is not in the plan", dish.name))
+            };
+            anyhow::Ok(match dish.policy.summarises() {
+                true => Place::Bracket { empty: of(Some("empty"))?, oracle: of(Some("oracle"))? },
+                false => Place::Plain(of(None)?),
+            })
+        };
+        let candidate = |dish: &Dish| {
+            let has_same_summaries = has_same_summaries(&dish.policy, &self.reference.policy);
+            Ok(Candidate { policy: place(dish)?, has_same_summaries })
+        };
+        let candidates = self.candidates.iter().map(candidate).collect::<anyhow::Result<_>>()?;
+        Ok((place(&self.reference)?, candidates))
+    }
+
+    /// The reference and its window in words; `is_half` is whether the logs were compacted themselves.
+    pub(super) fn told(&self, is_half: bool) -> String {
+        let (window, own) = (self.reference.policy.window, self.own_window);
+        let size = match (is_half, window < own) {
+            (true, _) => ", half of its own, since the logs were compacted where that was full",
+            (false, true) => ", smaller than its own",
+            _ => "",
+        };
+        let scaled = if window < own { "; all that counts tokens is scaled alike" } else { "" };
+        let reference = &self.reference;
+        format!(
+            "Compared with `{}` ({}), in a window of {}{size}{scaled}.",
+            reference.name,
+            reference.words,
+            count(window, "token")
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policies::Default as ByDefault;
+
+    #[test]
+    fn what_the_file_names_is_there_and_on_by_default() {
+        let formats: Vec<&str> = crate::logs::formats::ALL.iter().map(|format| format.name).collect();
+        for (format, name) in &FILE.references {
+            assert!(formats.contains(&format.as_str()), "{format}");
+            assert_eq!(policies::find(name).unwrap().default, ByDefault::On, "{name}");
+        }
+        for product in products() {
+            let menu = Menu::settings(product, 200_000).unwrap();
+            assert!(!menu.candidates.is_empty() && menu.place.is_some(), "{product}");
+            check(menu);
+        }
+        for (format, name) in &FILE.edited {
+            assert!(formats.contains(&format.as_str()), "{format}");
+            assert_eq!(reference_of(format, true), Some(name.as_str()));
+            assert_eq!(reference_of(format, false), None);
+        }
+        for name in FILE.references.values().chain(FILE.edited.values()) {
+            check(Menu::of(Some(name), 200_000).unwrap());
+        }
+        let newest = Menu::of(None, 128_000).unwrap();
+        assert_eq!((newest.own_window, newest.candidates[0].policy.window), (128_000, 128_000));
+        check(newest);
+    }
+
+    /// Sound at its own window and at a tenth, and every policy finds its place.
+    fn check(menu: Menu) {
+        let window = menu.own_window;
+        for menu in [menu.in_window(window), Menu::of(None, window).unwrap().in_window(window / 10)] {
+            let text = menu.experiment().unwrap();
+            let plan = Plan::parse("advise.toml", &text, &super::super::super::catalogue()).unwrap();
+            let (_, candidates) = menu.places(&plan).unwrap();
+            assert_eq!(candidates.len(), menu.candidates.len());
+        }
+    }
+
+    #[test]
+    fn in_a_smaller_window_all_that_counts_tokens_is_smaller() {
+        let menu = Menu::of(Some("claude-code"), 0).unwrap().in_window(100_000);
+        let policy = &menu.reference.policy;
+        assert_eq!((policy.window, policy.reserve, menu.own_window), (100_000, 10_000, 200_000));
+        let stage = &policy.stages[0];
+        let number = |table: &toml::Table, key: &str| table[key].as_integer();
+        assert_eq!(number(&stage.trigger, "below"), Some(6_500));
+        assert_eq!(
+            ["tokens", "file_tokens", "all_files_tokens", "files"].map(|key| number(&stage.strategy, key)),
+            [Some(1_250), Some(2_500), Some(25_000), Some(5)]
+        );
+        let told = menu.told(true);
+        assert_eq!(
+            told,
+            "Compared with `claude-code` (as Claude Code 2.1.331 does), in a window of 100,000 tokens, half of its own, since the logs were compacted where that was full; all that counts tokens is scaled alike."
+        );
+    }
+
+    #[test]
+    fn policies_that_differ_in_pruning_alone_have_the_same_summaries() {
+        let menu = Menu::of(Some("opencode"), 0).unwrap();
+        let pruning = menu.candidates.iter().find(|dish| dish.name == "opencode-prune").unwrap();
+        assert!(has_same_summaries(&pruning.policy, &menu.reference.policy));
+        assert!(!menu.candidates.iter().any(|dish| dish.name == "codex"));
+    }
+}

@@ -1,0 +1,283 @@
+//! Whether a policy c is *not worse* than a reference r: how much more it loses of what either of them could lose.
+//!
+//! - Excess loss D = (weight lost under c - weight lost under r) / weight, each a sum over the sessions in which either
+//!   compressed something; weight is that of their headline needs exposed under c or r. From -1 to 1.
+//! - c is not worse if the one-sided 95 % upper bound of D (jackknife over clusters, t) is below the margin, and the 10th
+//!   percentile over sessions of the share that c retains is at most two margins below that of r: the percentile of each, not
+//!   that of their differences, which rejects most equal policies.
+//! - c is worse if the one-sided lower bound of D is above 0.
+//! - Minimum: 30 needs and 10 sessions. Below it too little was compressed to tell.
+//! - Break-even share of a reference that writes summaries: 1 - weight lost by c / weight lost by r with an empty summary,
+//!   over the same needs: what part of what they replace its summaries have to keep to lose as little as c.
+//!
+//! Source: DESIGN section 12, ours; non-inferiority as in Piaggio et al., "Reporting of noninferiority and equivalence
+//! randomized trials" (JAMA 2012).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::estimate::{Estimate, ratio};
+use super::inference::Resampled;
+use crate::scores::registry::Scale;
+
+/// Sessions that were compressed, at least.
+const MIN_SESSIONS: usize = 10;
+/// What lies nearer is rounding.
+const SAME: f64 = 1e-9;
+/// Of the retained shares, the one that is compared beside D.
+const LOW: f64 = 0.1;
+
+/// A session under a policy and its reference.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Pair {
+    /// Its cluster (a task with all its runs, else the session itself), and the stratum of that.
+    pub(crate) cluster: u32,
+    pub(crate) stratum: u32,
+    /// Whether either compressed something.
+    pub(crate) is_affected: bool,
+    /// Needs that were exposed under either, one by one and by weight.
+    pub(crate) n_needs: u64,
+    pub(crate) weight: f64,
+    /// Weight of those that were lost: under the policy, under the reference.
+    pub(crate) lost: [f64; 2],
+}
+
+/// A policy beside its reference over some sessions.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Excess {
+    pub(crate) n_sessions: usize,
+    pub(crate) n_affected: usize,
+    pub(crate) n_needs: u64,
+    pub(crate) weight: f64,
+    /// D; null without needs.
+    pub(crate) value: Option<f64>,
+    /// From D to its one-sided bounds; null below the minimum.
+    reach: Option<f64>,
+    /// 10th percentile of the shares that are retained: of the policy, of the reference.
+    pub(crate) low: Option<[f64; 2]>,
+    /// Weight of needs that a session loses more than under the reference; all sessions count.
+    pub(crate) more: Estimate,
+    /// Weight of needs lost: under the policy, under the reference.
+    pub(crate) lost: [f64; 2],
+}
+
+/// What can be said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    TooLittle,
+    NotWorse,
+    Worse,
+    Open,
+}
+
+impl Excess {
+    pub(crate) fn of(pairs: &[Pair]) -> Self {
+        let affected: Vec<&Pair> = pairs.iter().filter(|pair| pair.is_affected).collect();
+        let n_needs = affected.iter().map(|pair| pair.n_needs).sum();
+        let (sums, strata) =
+            by_cluster(affected.iter().map(|p| (p.cluster, p.stratum, [p.lost[0], p.lost[1], p.weight])));
+        let of_sums = |s: &[f64; 3]| ratio(s[0] - s[1], s[2]);
+        let d = Resampled::of(Scale::Score, &sums, strata, of_sums, |s| s[2]);
+        let d = Resampled { n_items: n_needs, ..d };
+        let (more, strata) =
+            by_cluster(pairs.iter().map(|p| (p.cluster, p.stratum, [p.lost[0] - p.lost[1], 1.0])));
+        let mean = |s: &[f64; 2]| ratio(s[0], s[1]);
+        let more = Resampled::of(Scale::Score, &more, strata, mean, |s| s[1]);
+        Excess {
+            n_sessions: pairs.len(),
+            n_affected: affected.len(),
+            n_needs,
+            weight: affected.iter().map(|pair| pair.weight).sum(),
+            value: d.value,
+            reach: d.reach().filter(|_| affected.len() >= MIN_SESSIONS),
+            low: low(&affected),
+            more: Resampled { n_items: n_needs, ..more }.estimate(),
+            lost: [0, 1].map(|i| affected.iter().map(|pair| pair.lost[i]).sum()),
+        }
+    }
+
+    /// D with its one-sided bounds; null below the minimum.
+    pub(crate) fn bounds(&self) -> Option<(f64, f64)> {
+        let (value, reach) = self.value.zip(self.reach)?;
+        Some((value - reach, value + reach))
+    }
+
+    pub(crate) fn told(&self, margin: f64) -> Told {
+        match (self.bounds(), self.low) {
+            (Some((_, upper)), Some([low, of_reference]))
+                if upper < margin && low >= of_reference - 2.0 * margin - SAME =>
+            {
+                Told::NotWorse
+            }
+            (Some((lower, _)), _) if lower > 0.0 => Told::Worse,
+            (Some(_), Some(_)) => Told::Open,
+            _ => Told::TooLittle,
+        }
+    }
+
+    /// The smallest margin at which so many sessions could have told an equal policy from a worse one.
+    pub(crate) fn least_margin(&self) -> Option<f64> {
+        self.reach
+    }
+
+    /// How many more affected sessions like these would tell that it is not worse, if D is what it seems; none where that
+    /// is no less than the margin.
+    pub(crate) fn more_sessions(&self, margin: f64) -> Option<usize> {
+        let (value, reach) = self.value.zip(self.reach)?;
+        let times = (reach / (margin - value)).powi(2);
+        let needed = (times * self.n_affected as f64).ceil();
+        (value < margin && needed < 1e6).then(|| (needed as usize).saturating_sub(self.n_affected))
+    }
+}
+
+/// The 10th percentiles of what is retained of the exposed needs of a session; null without such sessions.
+fn low(affected: &[&Pair]) -> Option<[f64; 2]> {
+    let of = |side: usize| {
+        let with = affected.iter().filter(|pair| pair.weight > 0.0);
+        percentile(with.map(|pair| 1.0 - pair.lost[side] / pair.weight).collect(), LOW)
+    };
+    Some([of(0)?, of(1)?])
+}
+
+/// Between the two nearest values; null of none.
+fn percentile(mut values: Vec<f64>, at: f64) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let place = at * values.len().checked_sub(1)? as f64;
+    let (below, above) = (values[place.floor() as usize], values[place.ceil() as usize]);
+    Some(below + (above - below) * place.fract())
+}
+
+/// The break-even share with its one-sided 95 % lower bound; `pairs` are those with the reference whose summaries are empty.
+pub(crate) fn break_even(pairs: &[Pair]) -> Option<(f64, Option<f64>)> {
+    let affected: Vec<&Pair> = pairs.iter().filter(|pair| pair.is_affected).collect();
+    let (sums, strata) = by_cluster(affected.iter().map(|pair| (pair.cluster, pair.stratum, pair.lost)));
+    let share = |lost: &[f64; 2]| ratio(lost[0], lost[1]).map(|share| 1.0 - share);
+    let of = Resampled::of(Scale::Score, &sums, strata, share, |lost| lost[1]);
+    let of = Resampled { n_items: affected.iter().map(|pair| pair.n_needs).sum(), ..of };
+    let reach = of.reach().filter(|_| affected.len() >= MIN_SESSIONS);
+    Some((of.value?, reach.map(|reach| of.value.unwrap_or(0.0) - reach)))
+}
+
+/// A share of weights over sessions, with its interval: what a product's own summaries kept. Of each session the weight of its
+/// needs, and of those that were lost.
+pub(crate) fn kept(sessions: &[Pair]) -> Estimate {
+    let of = |pair: &Pair| (pair.cluster, pair.stratum, [pair.weight - pair.lost[0], pair.weight]);
+    let (sums, strata) = by_cluster(sessions.iter().map(of));
+    let of = Resampled::of(Scale::Share, &sums, strata, |s| ratio(s[0], s[1]), |s| s[1]);
+    Resampled { n_items: sessions.iter().map(|pair| pair.n_needs).sum(), ..of }.estimate()
+}
+
+/// The sums of each cluster, and its stratum; clusters in order of their numbers.
+fn by_cluster<const K: usize>(
+    sessions: impl Iterator<Item = (u32, u32, [f64; K])>,
+) -> (Vec<[f64; K]>, Arc<[u32]>) {
+    let mut sums: BTreeMap<u32, (u32, [f64; K])> = BTreeMap::new();
+    for (cluster, stratum, part) in sessions {
+        let (_, sum) = sums.entry(cluster).or_insert((stratum, [0.0; K]));
+        sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+    }
+    let strata = sums.values().map(|(stratum, _)| *stratum).collect();
+    (sums.into_values().map(|(_, sum)| sum).collect(), strata)
+}
+
+#[cfg(test)]
+mod tests {
+    use rand_chacha::ChaCha8Rng;
+    use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
+
+    use super::*;
+
+    fn pair(n: u64, lost: [f64; 2]) -> Pair {
+        Pair { cluster: 0, stratum: 0, is_affected: true, n_needs: n, weight: n as f64, lost }
+    }
+
+    /// Each a cluster of its own.
+    fn apart(mut pairs: Vec<Pair>) -> Vec<Pair> {
+        (0..).zip(&mut pairs).for_each(|(cluster, pair)| pair.cluster = cluster);
+        pairs
+    }
+
+    /// Of 12 sessions with 4 needs each, 6 lose 2 more and 6 one less: D = (12 - 6) / 48. Each left out, it is 4 / 44 six times
+    /// and 7 / 44 six times: se^2 = 11 / 12 * 12 * (1.5 / 44)^2.
+    #[test]
+    fn excess_by_hand() {
+        let mut pairs = vec![pair(4, [3.0, 1.0]); 6];
+        pairs.extend(vec![pair(4, [1.0, 2.0]); 6]);
+        pairs.push(Pair { is_affected: false, ..pair(0, [0.0; 2]) });
+        let pairs = apart(pairs);
+        let excess = Excess::of(&pairs);
+        assert_eq!((excess.n_sessions, excess.n_affected, excess.n_needs), (13, 12, 48));
+        assert_eq!(excess.value, Some(0.125));
+        let reach = 1.795_884_818_704_04 * 11.0_f64.sqrt() * 1.5 / 44.0;
+        let (lower, upper) = excess.bounds().unwrap();
+        assert!((upper - 0.125 - reach).abs() < 1e-9 && (0.125 - lower - reach).abs() < 1e-9, "{upper}");
+        // Retained: a quarter in six and three quarters in six, beside three quarters and a half.
+        assert_eq!(excess.low, Some([0.25, 0.5]));
+        assert_eq!((excess.told(0.05), excess.told(0.4)), (Told::Open, Told::NotWorse));
+        assert!((excess.more.value.unwrap() - 6.0 / 13.0).abs() < 1e-12);
+        // To reach a margin of 0.2, the reach has to shrink from 0.2030 to 0.075: 7.33 times as many sessions.
+        assert_eq!(excess.more_sessions(0.2), Some(76));
+        assert_eq!(excess.more_sessions(0.1), None);
+        // 24 needs were lost, 18 under the reference.
+        let (share, lower) = break_even(&pairs).unwrap();
+        assert!((share + 1.0 / 3.0).abs() < 1e-12 && lower.unwrap() < share);
+    }
+
+    #[test]
+    fn few_sessions_or_needs_tell_nothing() {
+        for (n, of) in [(9, 40), (40, 0)] {
+            let excess = Excess::of(&apart(vec![pair(of, [0.0, 0.0]); n]));
+            assert_eq!((excess.told(0.05), excess.bounds()), (Told::TooLittle, None), "{n}");
+        }
+        // All agree: as sure as that none of 60 is other than the rest, but not of 40. 1.645^2 / (60 + 1.645^2).
+        let agree = |n| Excess::of(&apart(vec![pair(4, [1.0, 1.0]); n]));
+        assert!((agree(60).bounds().unwrap().1 - 0.043_147).abs() < 1e-5);
+        assert_eq!([40, 60].map(|n| agree(n).told(0.05)), [Told::Open, Told::NotWorse]);
+        assert_eq!(Excess::of(&[]).told(0.05), Told::TooLittle);
+        assert_eq!((percentile(vec![], 0.1), percentile(vec![3.0, 1.0], 0.1)), (None, Some(1.2)));
+    }
+
+    #[test]
+    fn a_worse_policy_is_told() {
+        let pairs: Vec<Pair> = (0..40).map(|i| pair(10, [5.0 + f64::from(i % 3), 3.0])).collect();
+        assert_eq!(Excess::of(&apart(pairs)).told(0.05), Told::Worse);
+    }
+
+    /// Weights of exposed needs of 57 Claude Code sessions, masked in a window of 64,000 tokens.
+    const WEIGHTS: [f64; 57] = [
+        0.2, 0.2, 0.3, 0.3, 1.0, 1.0, 1.0, 1.1, 1.2, 1.2, 1.4, 1.5, 2.0, 2.2, 2.2, 2.4, 2.7, 2.7, 3.3, 3.8,
+        4.0, 4.0, 4.2, 4.5, 4.8, 5.0, 5.5, 5.5, 6.0, 6.3, 6.5, 6.8, 7.1, 7.5, 7.7, 7.8, 7.8, 8.0, 8.3, 8.4,
+        9.8, 10.5, 11.6, 12.7, 13.0, 13.1, 14.3, 14.8, 15.8, 16.1, 16.3, 16.5, 17.5, 18.3, 20.7, 23.0, 25.8,
+    ];
+    /// Standard deviation, over these sessions, of the difference of what two policies lose that are nearly the same (results
+    /// masked at half of the window, and at four fifths).
+    const SPREAD: f64 = 0.097;
+
+    /// How many of 200 draws call a policy not worse that loses so much more: sessions with weights drawn from real ones.
+    fn passes(excess: f64) -> usize {
+        let mut rng = ChaCha8Rng::seed_from_u64(7);
+        let mut uniform = || f64::from(rng.next_u32()) / 4_294_967_296.0;
+        let draw = |_: &u32| {
+            let pair = |cluster: u32| {
+                let weight = WEIGHTS[(uniform() * 57.0) as usize];
+                // Far enough from 0 and 1, so that nothing is cut off.
+                let of_reference = 0.35 + 0.3 * uniform();
+                let own = of_reference + excess + SPREAD * 12.0_f64.sqrt() * (uniform() - 0.5);
+                let lost = [own * weight, of_reference * weight];
+                Pair { cluster, stratum: 0, is_affected: true, n_needs: 10, weight, lost }
+            };
+            let pairs: Vec<Pair> = (0..57).map(pair).collect();
+            Excess::of(&pairs).told(0.05) == Told::NotWorse
+        };
+        (0..200).filter(draw).count()
+    }
+
+    #[test]
+    fn worlds_with_a_known_answer() {
+        let [worse, much_worse, equal, better] = [0.05, 0.1, 0.0, -0.1].map(passes);
+        println!(
+            "of 200: worse by the margin {worse}, by two {much_worse}, equal {equal}, better by 0.1 {better}"
+        );
+        assert!(worse <= 20 && much_worse <= 2 && equal >= 150 && better >= 190);
+    }
+}
