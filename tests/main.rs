@@ -1,5 +1,6 @@
 //! All tests that go through the program or its tables: one program, so that it is linked once.
 
+mod advise;
 mod append;
 mod audit;
 mod command;

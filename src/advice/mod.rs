@@ -7,6 +7,7 @@
 //! A reference that writes summaries is replayed with an empty one and with the oracle's: a candidate that loses no more than
 //! the oracle's is not worse for sure; else it is if its break-even share is above what the product's own summaries keep.
 
+pub mod sweep;
 #[cfg(test)]
 mod tests;
 

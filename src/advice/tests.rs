@@ -1,3 +1,5 @@
+//! A choice by hand: policies that lose and cost what is said, session by session.
+
 use super::*;
 use crate::experiment::cell::Played;
 
@@ -11,6 +13,7 @@ fn session(number: u32, policies: &[(usize, f64)]) -> Session {
         tokens: [100.0, cost],
         billed: [0.0; 2],
         cost: [100.0, cost],
+        paid_after: vec![],
         fates: (0..10).map(|need| if need < n_lost { LOST } else { KEPT }).collect(),
     });
     let plays = Plays {

@@ -125,28 +125,7 @@ fn answered(
     let menu = menu.in_window(args.window.unwrap_or(half));
     let plan = Plan::parse("advise.toml", &menu.experiment()?, &catalogue())?;
     let (place, candidates) = menu.places(&plan)?;
-    let (mut clusters, mut repositories) = (BTreeMap::new(), BTreeMap::new());
-    let numbered: Vec<(usize, u32, u32)> = indices
-        .iter()
-        .map(|&index| {
-            let row = &rows[index];
-            let repository = row.repository.as_deref().unwrap_or_default();
-            let task = row.parent.as_ref().or(row.task_id.as_ref()).unwrap_or(&row.trajectory);
-            let n_clusters = clusters.len() as u32;
-            let cluster = *clusters.entry((repository, task)).or_insert(n_clusters);
-            let n_repositories = repositories.len() as u32;
-            (index, cluster, *repositories.entry(repository).or_insert(n_repositories))
-        })
-        .collect();
-    let meter = Progress::new(numbered.len(), output.quiet);
-    let sessions: Vec<Session> = pool.install(|| {
-        let session = |&(index, cluster, repository): &(usize, u32, u32)| {
-            let plays = plays(data, &plan, index)?;
-            meter.done();
-            Ok(Session { cluster, repository, plays })
-        };
-        numbered.par_iter().map(session).collect::<anyhow::Result<_>>()
-    })?;
+    let sessions = replayed(data, rows, indices, &plan, pool, output)?;
     let advice = advise(&sessions, place, &candidates, args.margin, None);
     Ok(Answer {
         menu,
@@ -155,6 +134,37 @@ fn answered(
         is_half,
         n_sessions: sessions.len(),
         n_priced: indices.iter().filter(|&&index| is_priced(&rows[index])).count(),
+    })
+}
+
+/// The sessions under all policies of a plan.
+pub(super) fn replayed(
+    data: &Dataset,
+    rows: &[TrajectoryRow],
+    indices: &[usize],
+    plan: &Plan,
+    pool: &rayon::ThreadPool,
+    output: Output,
+) -> anyhow::Result<Vec<Session>> {
+    let (mut clusters, mut repositories) = (BTreeMap::new(), BTreeMap::new());
+    let number = |&index: &usize| {
+        let row = &rows[index];
+        let repository = row.repository.as_deref().unwrap_or_default();
+        let task = row.parent.as_ref().or(row.task_id.as_ref()).unwrap_or(&row.trajectory);
+        let n_clusters = clusters.len() as u32;
+        let cluster = *clusters.entry((repository, task)).or_insert(n_clusters);
+        let n_repositories = repositories.len() as u32;
+        (index, cluster, *repositories.entry(repository).or_insert(n_repositories))
+    };
+    let numbered: Vec<(usize, u32, u32)> = indices.iter().map(number).collect();
+    let progress = Progress::new(numbered.len(), output.quiet);
+    pool.install(|| {
+        let session = |&(index, cluster, repository): &(usize, u32, u32)| {
+            let plays = plays(data, plan, index)?;
+            progress.done();
+            Ok(Session { cluster, repository, plays })
+        };
+        numbered.par_iter().map(session).collect()
     })
 }
 

@@ -29,6 +29,7 @@ pub mod redact;
 pub mod report;
 pub mod run;
 mod show;
+mod sweep;
 mod tiers;
 mod timeline;
 mod train;
@@ -95,6 +96,7 @@ enum Command {
     Run(run::Args),
     Report(report::Args),
     Advise(advise::Args),
+    Sweep(sweep::Args),
     Audit(audit::Args),
     Inspect(inspect::Args),
     Export(export::Args),
@@ -172,6 +174,7 @@ impl Cli {
             Command::Run(args) => run::run(args, self.output),
             Command::Report(args) => report::run(args, self.output).map(|()| ExitStatus::Done),
             Command::Advise(args) => advise::run(args, self.output),
+            Command::Sweep(args) => sweep::run(args, self.output),
             Command::Audit(args) => audit::run(args, self.output),
             Command::Inspect(args) => inspect::run(args, self.output),
             Command::Export(args) => export::run(args, self.output),

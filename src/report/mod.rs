@@ -11,6 +11,7 @@ mod lines;
 mod load;
 mod series;
 pub mod statistics;
+pub mod sweep;
 pub mod tables;
 
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@ use super::{Models, Prepared, Scene, recipe};
 use crate::replay::shadow::Caster;
 use crate::replay::trace::traced;
 use crate::scores::Rows;
-use crate::scores::money::{COST_SAVINGS, TOKEN_SAVINGS, TOKEN_SAVINGS_BILLED, score};
+use crate::scores::money::{COST_SAVINGS, Prices, TOKEN_SAVINGS, TOKEN_SAVINGS_BILLED, break_even, score};
 use crate::scores::readers::Readers;
 use crate::scores::registry::Entry;
 use crate::scores::retention::{Fate, Ledger, fates};
@@ -32,6 +32,9 @@ pub struct Played {
     pub tokens: [f64; 2],
     pub billed: [f64; 2],
     pub cost: [f64; 2],
+    /// Of each compression, calls until shorter prompts have paid for the lost cache, which lives 5 minutes or an hour; null where
+    /// they never do in what was left of the log.
+    pub paid_after: Vec<[Option<u32>; 2]>,
     /// Beside [`Plays::weights`].
     pub fates: Vec<Fate>,
 }
@@ -82,7 +85,12 @@ fn play(scene: &Scene<'_>, variant: &Variant, tokenizer: &Tokenizer) -> anyhow::
         let row = rows.rows.iter().find(|row| &*row.metric == score.name);
         row.map_or([0.0; 2], |row| [row.weight, row.weight * (1.0 - row.value.unwrap_or(0.0))])
     };
+    let [short, long] = [false, true].map(|hour| {
+        let tariff = Prices { hour, ..plan.prices.clone() }.tariff(log);
+        break_even(log, &run, &tariff).into_iter().map(|(after, _)| after)
+    });
     Ok(Played {
+        paid_after: short.zip(long).map(|(short, long)| [short, long]).collect(),
         n_events: run.events.len(),
         tokens: of(&TOKEN_SAVINGS),
         billed: of(&TOKEN_SAVINGS_BILLED),

@@ -79,10 +79,6 @@ impl Excess {
         let of_sums = |s: &[f64; 3]| ratio(s[0] - s[1], s[2]);
         let d = Resampled::of(Scale::Score, &sums, strata, of_sums, |s| s[2]);
         let d = Resampled { n_items: n_needs, ..d };
-        let (more, strata) =
-            by_cluster(pairs.iter().map(|p| (p.cluster, p.stratum, [p.lost[0] - p.lost[1], 1.0])));
-        let mean = |s: &[f64; 2]| ratio(s[0], s[1]);
-        let more = Resampled::of(Scale::Score, &more, strata, mean, |s| s[1]);
         Excess {
             n_sessions: pairs.len(),
             n_affected: affected.len(),
@@ -90,8 +86,10 @@ impl Excess {
             weight: affected.iter().map(|pair| pair.weight).sum(),
             value: d.value,
             reach: d.reach().filter(|_| affected.len() >= MIN_SESSIONS),
-            low: low(&affected),
-            more: Resampled { n_items: n_needs, ..more }.estimate(),
+            low: low(affected.iter().copied(), 0)
+                .zip(low(affected.iter().copied(), 1))
+                .map(|(own, other)| [own, other]),
+            more: a_session(pairs, n_needs, |pair| pair.lost[0] - pair.lost[1]),
             lost: [0, 1].map(|i| affected.iter().map(|pair| pair.lost[i]).sum()),
         }
     }
@@ -130,13 +128,23 @@ impl Excess {
     }
 }
 
-/// The 10th percentiles of what is retained of the exposed needs of a session; null without such sessions.
-fn low(affected: &[&Pair]) -> Option<[f64; 2]> {
-    let of = |side: usize| {
-        let with = affected.iter().filter(|pair| pair.weight > 0.0);
-        percentile(with.map(|pair| 1.0 - pair.lost[side] / pair.weight).collect(), LOW)
-    };
-    Some([of(0)?, of(1)?])
+/// The 10th percentile of what is retained of the needs of a session, by one side; null without needs.
+pub(crate) fn low<'p>(pairs: impl IntoIterator<Item = &'p Pair>, side: usize) -> Option<f64> {
+    let with = pairs.into_iter().filter(|pair| pair.weight > 0.0);
+    percentile(with.map(|pair| 1.0 - pair.lost[side] / pair.weight).collect(), LOW)
+}
+
+/// The mean over all sessions.
+fn a_session(pairs: &[Pair], n_items: u64, of: impl Fn(&Pair) -> f64) -> Estimate {
+    let (sums, strata) = by_cluster(pairs.iter().map(|p| (p.cluster, p.stratum, [of(p), 1.0])));
+    let mean = |s: &[f64; 2]| ratio(s[0], s[1]);
+    let mean = Resampled::of(Scale::Score, &sums, strata, mean, |s| s[1]);
+    Resampled { n_items, ..mean }.estimate()
+}
+
+/// Weight of needs that a session loses.
+pub(crate) fn lost_a_session(pairs: &[Pair]) -> Estimate {
+    a_session(pairs, pairs.iter().map(|pair| pair.n_needs).sum(), |pair| pair.lost[0])
 }
 
 /// Between the two nearest values; null of none.

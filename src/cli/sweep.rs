@@ -1,0 +1,397 @@
+//! `trajpress sweep`: a product's policy at many settings over one's own sessions.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+
+use super::advise::replayed;
+use super::once::read;
+use super::page::{Block, lay_out, width};
+use super::trial::tokens;
+use super::{ExitStatus, Output, catalogue, count, print, tell};
+use crate::advice::sweep::{Paid, Setting, setting};
+use crate::experiment::Plan;
+use crate::experiment::plan::Variant;
+use crate::policies;
+use crate::report::statistics::estimate::Estimate;
+use crate::report::sweep::{Drawn, figure};
+use crate::scores::money::Prices;
+use crate::text::escape;
+
+/// Combinations of settings at most.
+const MOST: usize = 200;
+/// The key that is no stage's.
+const WINDOW: &str = "window";
+/// What stands for summaries: the ends of what they may be.
+const FORMS: [&str; 2] = ["empty", "oracle"];
+
+/// Replay sessions under a preset at many settings, and print what each saves and loses
+///
+/// Each `--vary` names a key of the preset with its values; all combinations are replayed. A key is `window`, or one of
+/// its stages, such as `trigger.share`, `scope.keep` or `2.strategy.tokens` (of the second stage): `trajpress show preset NAME`
+/// shows them. A preset that writes summaries is replayed with empty ones and with the oracle's. No model is asked.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  trajpress sweep logs/ --preset claude-api-clear-tool-uses --vary trigger.tokens=30k,60k,100k --vary scope.keep=3,10
+  trajpress sweep logs/ --preset claude-code --vary window=64k,128k,200k --out swept")]
+pub struct Args {
+    /// Files or folders of logs
+    #[arg(required = true)]
+    logs: Vec<PathBuf>,
+    /// The preset, one of `trajpress list presets`
+    #[arg(long, value_name = "NAME")]
+    preset: String,
+    /// A key with the values that it takes, as `window=64k,128k`; may be given several times
+    #[arg(long, value_name = "KEY=VALUES", required = true, value_parser = vary)]
+    vary: Vec<Vary>,
+    /// Folder for the table as csv and JSON, and for the figure
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Use N threads; 0 is all cores
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
+}
+
+/// A key with its values.
+#[derive(Clone, Debug, PartialEq)]
+struct Vary {
+    key: String,
+    /// As they are written, and as TOML.
+    values: Vec<(String, toml::Value)>,
+}
+
+fn vary(text: &str) -> Result<Vary, String> {
+    let (key, values) = text.split_once('=').ok_or("expected KEY=VALUES, as in window=64k,128k")?;
+    let value = |text: &str| {
+        let text = text.trim();
+        let as_toml = || toml::from_str::<toml::Table>(&format!("value = {text}")).ok()?.remove("value");
+        let suffixed = text.ends_with(['k', 'K', 'm', 'M']).then(|| tokens(text).ok()).flatten();
+        let suffixed = suffixed.and_then(|n| i64::try_from(n).ok()).map(toml::Value::Integer);
+        let word = || toml::Value::String(text.to_owned());
+        match text.is_empty() {
+            true => Err(format!("`{key}` has an empty value")),
+            false => Ok((text.to_owned(), suffixed.or_else(as_toml).unwrap_or_else(word))),
+        }
+    };
+    Ok(Vary { key: key.trim().to_owned(), values: values.split(',').map(value).collect::<Result<_, _>>()? })
+}
+
+/// Values of all keys that are varied, in their order.
+type Choice = Vec<usize>;
+
+/// All combinations; the last key changes first.
+fn choices(vary: &[Vary]) -> Vec<Choice> {
+    vary.iter().fold(vec![Vec::new()], |all, of| {
+        let with = |choice: &Choice| {
+            let choice = choice.clone();
+            (0..of.values.len()).map(move |value| [choice.clone(), vec![value]].concat())
+        };
+        all.iter().flat_map(with).collect()
+    })
+}
+
+/// What a combination sets: keys of stages, and the window.
+fn set(vary: &[Vary], choice: &Choice) -> (toml::Table, Option<toml::Value>) {
+    let (mut keys, mut window) = (toml::Table::new(), None);
+    for (of, &value) in vary.iter().zip(choice) {
+        let value = of.values[value].1.clone();
+        match of.key.as_str() {
+            WINDOW => window = Some(value),
+            key => _ = keys.insert(key.to_owned(), value),
+        }
+    }
+    (keys, window)
+}
+
+/// The experiment that replays them.
+fn experiment(preset: &str, vary: &[Vary], choices: &[Choice]) -> anyhow::Result<String> {
+    let policy = &policies::find(preset)?.policy;
+    let own = Prices { own: true, ..Prices::default() };
+    let mut text =
+        format!("name = \"sweep\"\ntokenizer = \"o200k\"\nseed = 1\n\n[prices]\n{}", toml::to_string(&own)?);
+    for choice in choices {
+        let (keys, window) = set(vary, choice);
+        let mut table = toml::Table::from_iter([("preset".to_owned(), preset.into())]);
+        table.extend(window.map(|window| (WINDOW.to_owned(), window)));
+        if !keys.is_empty() {
+            table.insert("set".to_owned(), keys.into());
+        }
+        if policy.summarises() {
+            table.insert("forms".to_owned(), FORMS.to_vec().into());
+        }
+        let policies = toml::Table::from_iter([("policies".to_owned(), vec![table].into())]);
+        text += &format!("\n{}", toml::to_string(&policies)?);
+    }
+    Ok(text)
+}
+
+/// Where a combination, with what stands for its summaries, stands in the plan.
+fn place(plan: &Plan, args: &Args, choice: &Choice, form: Option<&str>) -> anyhow::Result<usize> {
+    let (mut keys, window) = set(&args.vary, choice);
+    keys.extend(form.map(|form| ("form".to_owned(), form.into())));
+    let is_it = |variant: &Variant| {
+        variant.strategy == args.preset
+            && variant.strategy_params == keys
+            && window.as_ref().is_none_or(|window| variant.trigger_params.get(WINDOW) == Some(window))
+    };
+    plan.variants.iter().position(is_it).context("a combination is not in the plan")
+}
+
+/// A row of the table.
+struct Row {
+    /// Beside the keys.
+    values: Vec<String>,
+    /// What stands for summaries; none where none are written.
+    form: Option<String>,
+    setting: Setting,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
+    let choices = choices(&args.vary);
+    anyhow::ensure!(
+        choices.len() <= MOST,
+        "{} are asked for, more than {MOST}\nhint: fewer values",
+        count(choices.len() as u64, "combination")
+    );
+    let text = experiment(&args.preset, &args.vary, &choices)?;
+    let plan = Plan::parse("sweep", &text, &catalogue())?;
+    let threads = super::threads(args.threads);
+    let (_folder, data) = read(&args.logs, threads, output)?;
+    let indices: Vec<usize> = (0..data.entries().len()).collect();
+    let table = data.trajectory_rows(&indices)?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let sessions = replayed(&data, &table, &indices, &plan, &pool, output)?;
+    let forms: Vec<Option<&str>> = match policies::find(&args.preset)?.policy.summarises() {
+        true => FORMS.map(Some).to_vec(),
+        false => vec![None],
+    };
+    let mut rows = Vec::new();
+    for choice in &choices {
+        for form in &forms {
+            rows.push(Row {
+                values: args.vary.iter().zip(choice).map(|(of, &value)| of.values[value].0.clone()).collect(),
+                form: form.map(str::to_owned),
+                setting: setting(&sessions, place(&plan, args, choice, *form)?),
+            });
+        }
+    }
+    let keys: Vec<&str> = args.vary.iter().map(|of| of.key.as_str()).collect();
+    if let Some(out) = &args.out {
+        write(out, args, &keys, &rows)?;
+    }
+    match output.json {
+        true => print(&escape::json(&as_json(args, &keys, &rows))?)?,
+        false => print(&lay_out(&page(args, &keys, &rows), width()))?,
+    }
+    Ok(ExitStatus::Done)
+}
+
+fn page(args: &Args, keys: &[&str], rows: &[Row]) -> Vec<Block> {
+    let n = rows.first().map_or(0, |row| row.setting.n_sessions);
+    let has_forms = rows.iter().any(|row| row.form.is_some());
+    let mut head: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+    if has_forms {
+        head.push("summaries".to_owned());
+    }
+    let fixed = head.len();
+    let names = [
+        "tokens saved",
+        "money saved",
+        "needs kept",
+        "worst tenth",
+        "needs lost a session",
+        "pays after, 5 min",
+        "pays after, 1 h",
+        "affected",
+    ];
+    head.extend(names.map(str::to_owned));
+    let mut lines = vec![head];
+    for row in rows {
+        let of = &row.setting;
+        let mut line = row.values.clone();
+        if has_forms {
+            line.push(row.form.clone().unwrap_or_default());
+        }
+        line.extend([
+            of.saved[0].map_or_else(none, percent),
+            of.saved[2].map_or_else(none, percent),
+            shown(&of.kept),
+            of.low.map_or_else(none, |low| format!("{low:.2}")),
+            shown(&of.lost),
+            calls(of.paid[0]),
+            calls(of.paid[1]),
+            of.n_affected.to_string(),
+        ]);
+        lines.push(line);
+    }
+    vec![
+        Block::Text(format!("`{}` over {}.\n\n", args.preset, count(n as u64, "session"))),
+        Block::Table { rows: lines, spare: [4, 7, 6, 3].map(|column| fixed + column).to_vec() },
+        Block::Text(
+            "\nNeeds: what the agent used that it had last seen more than 3 turns before; those of one turn count as one. Worst tenth: of the \
+             sessions, the share that is kept at their 10th percentile. Pays after: calls until shorter prompts have paid for the broken prompt \
+             cache, the median; never where half of the compressions do not pay in what was left of the log.\n"
+                .to_owned(),
+        ),
+    ]
+}
+
+fn as_json(args: &Args, keys: &[&str], rows: &[Row]) -> Value {
+    let row = |row: &Row| {
+        let of = &row.setting;
+        let values: serde_json::Map<String, Value> =
+            keys.iter().zip(&row.values).map(|(key, value)| ((*key).to_owned(), json!(value))).collect();
+        json!({
+            "set": values, "summaries": row.form, "sessions": of.n_sessions, "affected_sessions": of.n_affected,
+            "compressions": of.n_events, "tokens_saved": of.saved[0], "tokens_saved_billed": of.saved[1], "money_saved": of.saved[2],
+            "needs": of.kept.n_items, "needs_kept": of.kept.value, "needs_kept_interval": of.kept.interval.map(|(lo, hi)| [lo, hi]),
+            "needs_kept_10th_percentile": of.low,
+            "needs_lost_a_session": of.lost.value, "needs_lost_a_session_interval": of.lost.interval.map(|(lo, hi)| [lo, hi]),
+            "pays_after_calls_5min": of.paid[0].median, "never_pays_5min": of.paid[0].never,
+            "pays_after_calls_1h": of.paid[1].median, "never_pays_1h": of.paid[1].never,
+        })
+    };
+    json!({ "preset": args.preset, "rows": rows.iter().map(row).collect::<Vec<_>>() })
+}
+
+/// Writes `sweep.csv`, `sweep.json`, `sweep.svg` and `sweep.png`.
+fn write(out: &std::path::Path, args: &Args, keys: &[&str], rows: &[Row]) -> anyhow::Result<()> {
+    fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
+    let value = as_json(args, keys, rows);
+    let drawn: Vec<Drawn> = rows
+        .iter()
+        .map(|row| Drawn {
+            family: match (&row.form, row.values.first()) {
+                (Some(form), _) => format!("{form} summaries"),
+                (None, first) => format!("{}={}", keys[0], first.map_or("", String::as_str)),
+            },
+            label: keys
+                .iter()
+                .zip(&row.values)
+                .map(|(k, v)| format!("{}={v}", short(k)))
+                .collect::<Vec<_>>()
+                .join(" "),
+            saved: row.setting.saved[0],
+            kept: row.setting.kept.clone(),
+        })
+        .collect();
+    let (svg, png) = figure(&drawn)?;
+    let files: [(&str, Vec<u8>); 4] = [
+        ("sweep.csv", csv(keys, &value).into_bytes()),
+        ("sweep.json", escape::json(&value)?.into_bytes()),
+        ("sweep.svg", svg.into_bytes()),
+        ("sweep.png", png),
+    ];
+    for (name, bytes) in files {
+        let path = out.join(name);
+        fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+        tell(&format!("wrote {}", path.display()));
+    }
+    Ok(())
+}
+
+/// The rows of the JSON, a column a key; lists have one for each end.
+fn csv(keys: &[&str], value: &Value) -> String {
+    let cell = |value: &Value| match value {
+        Value::Null => String::new(),
+        Value::String(text) => escape::csv(text),
+        other => other.to_string(),
+    };
+    let mut lines = Vec::new();
+    for row in value["rows"].as_array().into_iter().flatten().filter_map(Value::as_object) {
+        let (mut heads, mut cells) = (Vec::new(), Vec::new());
+        for key in keys {
+            heads.push(escape::csv(key));
+            cells.push(cell(&row["set"][*key]));
+        }
+        for (key, value) in row.iter().filter(|(key, _)| *key != "set") {
+            if key.ends_with("_interval") {
+                heads.extend(["lo", "hi"].map(|end| format!("{key}_{end}")));
+                cells.extend([&value[0], &value[1]].map(cell));
+            } else {
+                heads.push(key.clone());
+                cells.push(cell(value));
+            }
+        }
+        if lines.is_empty() {
+            lines.push(heads.join(","));
+        }
+        lines.push(cells.join(","));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// The last part of a key.
+fn short(key: &str) -> &str {
+    key.rsplit('.').next().unwrap_or(key)
+}
+
+fn none() -> String {
+    "-".to_owned()
+}
+
+fn calls(paid: Paid) -> String {
+    match (paid.median, paid.never) {
+        (_, None) => none(),
+        (None, _) => "never".to_owned(),
+        (Some(calls), _) => calls.to_string(),
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", (100.0 * share).round() + 0.0)
+}
+
+fn shown(of: &Estimate) -> String {
+    match (of.value, of.interval) {
+        (Some(value), Some((lo, hi))) => format!("{value:.2} [{lo:.2}, {hi:.2}]"),
+        (Some(value), None) => format!("{value:.2}"),
+        _ => of.counted.map_or_else(none, |c| format!("{} of {}", c.kept, c.n)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_numbers_words_or_tokens_with_a_unit() {
+        let of = vary("window=64k, 128000").unwrap();
+        assert_eq!((of.key.as_str(), of.values.len()), ("window", 2));
+        assert_eq!(of.values[0], ("64k".to_owned(), toml::Value::Integer(64_000)));
+        assert_eq!(vary("trigger.share=0.5,0.8").unwrap().values[1].1, toml::Value::Float(0.8));
+        assert_eq!(vary("scope.of=results").unwrap().values[0].1, toml::Value::String("results".to_owned()));
+        assert_eq!(vary("strategy.if_shorter=true").unwrap().values[0].1, toml::Value::Boolean(true));
+        assert!(["window", "window=", "window=1k,,2k"].into_iter().all(|text| vary(text).is_err()));
+    }
+
+    #[test]
+    fn all_combinations_in_order() {
+        let vary = ["a=1,2", "b=3,4,5"].map(|text| vary(text).unwrap());
+        let all = choices(&vary);
+        assert_eq!((all.len(), &all[0], &all[1], &all[5]), (6, &vec![0, 0], &vec![0, 1], &vec![1, 2]));
+    }
+
+    #[test]
+    fn an_experiment_has_a_row_a_combination_and_form() {
+        let vary = ["window=64k,128k", "strategy.files=0,5"].map(|text| vary(text).unwrap());
+        let text = experiment("claude-code", &vary, &choices(&vary)).unwrap();
+        let plan = Plan::parse("sweep", &text, &catalogue()).unwrap();
+        let args = Args {
+            logs: Vec::new(),
+            preset: "claude-code".to_owned(),
+            vary: vary.to_vec(),
+            out: None,
+            threads: 1,
+        };
+        let label = |choice: [usize; 2], form| {
+            let place = place(&plan, &args, &choice.to_vec(), Some(form)).unwrap();
+            plan.variants[place].label.clone()
+        };
+        assert_eq!(label([0, 0], "empty"), "claude-code(strategy.files=0) @ 64k [no summary]");
+        assert_eq!(label([1, 1], "oracle"), "claude-code(strategy.files=5) @ 128k [oracle's summary]");
+    }
+}

@@ -1,0 +1,111 @@
+//! `trajpress advise` on sessions of which it is known what each policy loses, and on too few of them.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+/// A session that reads `n` long files, names what stands in the first of them again at the end where `needs` it, and runs
+/// commands in between.
+fn session(number: usize, needs: bool) -> String {
+    let file = |i: usize| -> String {
+        (0..60)
+            .map(|line| {
+                format!("fn part_{number}_{i}_{line}() calls helper_{number}_{i}_{line} with crates\n")
+            })
+            .collect()
+    };
+    let message = |value: Value| format!("{value}\n");
+    let mut log =
+        message(json!({"role": "user", "content": format!("Mend the crate number {number}, please.")}));
+    let mut call = |i: usize, command: String, result: String| {
+        let id = format!("c{i}");
+        let asked = json!({"id": id, "type": "function", "function": {"name": "bash", "arguments": json!({"command": command}).to_string()}});
+        log += &message(json!({"role": "assistant", "content": null, "tool_calls": [asked]}));
+        log += &message(json!({"role": "tool", "tool_call_id": id, "content": result}));
+    };
+    for i in 0..8 {
+        call(i, format!("cat src/part_{i}.rs"), file(i));
+    }
+    for i in 8..20 {
+        call(i, format!("date +%{i}"), "done".to_owned());
+    }
+    for i in 20..24 {
+        let what = if needs { format!("grep -rn helper_{number}_{}_7 .", i - 20) } else { "date".to_owned() };
+        call(i, what, "done".to_owned());
+    }
+    log
+}
+
+fn logs(dir: &Path, n: usize, needs: impl Fn(usize) -> bool) {
+    for number in 0..n {
+        fs::write(dir.join(format!("{number:03}.jsonl")), session(number, needs(number))).unwrap();
+    }
+}
+
+fn advise(dir: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_trajpress")).arg("advise").arg(dir).args(args).output().unwrap()
+}
+
+fn group(dir: &Path, args: &[&str]) -> Value {
+    let out = advise(dir, &[&["--json"], args].concat());
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let json: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(json["groups"].as_array().unwrap().len(), 1);
+    json["groups"][0].clone()
+}
+
+/// Each session needs four results again. The newest turns that fit lose them all the same, and so does clearing, which is
+/// cheaper; clipping keeps the beginning and the end, and loses them, too.
+#[test]
+fn the_cheapest_that_loses_no_more_is_set() {
+    let dir = tempfile::tempdir().unwrap();
+    logs(dir.path(), 80, |_| true);
+    let told = group(dir.path(), &["--window", "6000"]);
+    assert_eq!((told["reference"].as_str(), told["window"].as_u64()), (Some("newest-that-fit"), Some(6_000)));
+    assert_eq!((told["older_sessions"].as_u64(), told["newer_sessions"].as_u64()), (Some(40), Some(40)));
+    assert_eq!(told["verdict"], "set", "{told:#}");
+    let set = &told["set"];
+    assert!(set["money_saved"].as_f64().unwrap() >= 0.01, "{set:#}");
+    assert!(set["needs_lost"].as_f64().unwrap() <= 1.05 * set["needs_lost_by_reference"].as_f64().unwrap());
+    // No control is ever a candidate, and none that did nothing.
+    let all = told["all"].as_array().unwrap();
+    assert!(all.iter().all(|of| of["compressions"].as_u64().unwrap() > 0));
+    assert!(!all.iter().any(|of| ["random", "drop-all", "full"].contains(&of["policy"].as_str().unwrap())));
+}
+
+#[test]
+fn where_nothing_is_lost_but_by_the_cheap_ones_the_reference_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    logs(dir.path(), 80, |_| true);
+    // The reference never has to drop anything here.
+    let told = group(dir.path(), &["--window", "40k"]);
+    assert_eq!((told["verdict"].as_str(), told["set"].is_null()), (Some("keep"), true), "{told:#}");
+    let worse = told["all"].as_array().unwrap().iter().filter(|of| of["told"] == "worse").count();
+    assert!(worse > 0, "{told:#}");
+}
+
+#[test]
+fn too_few_sessions_or_needs_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    logs(dir.path(), 12, |number| number < 3);
+    let out = advise(dir.path(), &["--window", "6000"]);
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(text.contains("Too little was compressed to tell"), "{text}");
+    assert!(text.contains("Each half of the sessions needs 10 with 30."), "{text}");
+}
+
+#[test]
+fn settings_of_a_product_are_pasted_only_where_they_are_advised() {
+    let dir = tempfile::tempdir().unwrap();
+    logs(dir.path(), 80, |_| true);
+    let told = group(dir.path(), &["--window", "6000", "--settings-for", "claude-api"]);
+    let names: Vec<&str> =
+        told["all"].as_array().unwrap().iter().map(|of| of["policy"].as_str().unwrap()).collect();
+    assert!(names.iter().all(|name| name.starts_with("clear-")) && !names.is_empty(), "{names:?}");
+    assert_eq!(told["set"].is_null(), told["paste"].is_null());
+    let out = advise(dir.path(), &["--settings-for", "nobody"]);
+    let text = String::from_utf8(out.stderr).unwrap();
+    assert!(text.contains("expected one of claude-api, langchain"), "{text}");
+}
