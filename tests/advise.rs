@@ -109,3 +109,50 @@ fn settings_of_a_product_are_pasted_only_where_they_are_advised() {
     let text = String::from_utf8(out.stderr).unwrap();
     assert!(text.contains("expected one of claude-api, langchain"), "{text}");
 }
+
+/// More that stays keeps more of what is needed; the table, its csv and its figure say the same.
+#[test]
+fn a_sweep_has_a_row_a_combination() {
+    let dir = tempfile::tempdir().unwrap();
+    let (from, out) = (dir.path().join("logs"), dir.path().join("swept"));
+    fs::create_dir(&from).unwrap();
+    logs(&from, 20, |_| true);
+    let sweep = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trajpress"));
+        command
+            .arg("sweep")
+            .arg(&from)
+            .args(["--preset", "claude-api-clear-tool-uses"])
+            .args(args)
+            .output()
+            .unwrap()
+    };
+    let varied = [
+        "--vary",
+        "scope.keep=3,30",
+        "--vary",
+        "trigger.tokens=2k,4k",
+        "--json",
+        "--out",
+        out.to_str().unwrap(),
+    ];
+    let done = sweep(&varied);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let json: Value = serde_json::from_slice(&done.stdout).unwrap();
+    let rows = json["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 4);
+    assert_eq!(rows[1]["set"], json!({"scope.keep": "3", "trigger.tokens": "4k"}));
+    let kept = |row: &Value| row["needs_kept"].as_f64().unwrap();
+    let saved = |row: &Value| row["tokens_saved"].as_f64().unwrap();
+    assert!(kept(&rows[2]) > kept(&rows[0]) && saved(&rows[0]) > saved(&rows[2]), "{json:#}");
+    assert_eq!(rows[2]["compressions"], 0, "all 24 results stay");
+    let csv = fs::read_to_string(out.join("sweep.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 5);
+    assert!(csv.starts_with("scope.keep,trigger.tokens,summaries,"), "{csv}");
+    assert!(fs::read_to_string(out.join("sweep.svg")).unwrap().contains("keep=3 tokens=2k"));
+    assert!(fs::metadata(out.join("sweep.png")).unwrap().len() > 1_000);
+    let wrong = sweep(&["--vary", "scope.kept=3"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    let text = String::from_utf8(wrong.stderr).unwrap();
+    assert!(text.contains("no stage has a scope that knows `kept`"), "{text}");
+}

@@ -11,6 +11,12 @@ pub mod sweep;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
+use rand::seq::SliceRandom as _;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng as _;
+
 use crate::experiment::cell::{Played, Plays};
 use crate::report::statistics::estimate::Estimate;
 use crate::report::statistics::excess::{self, Excess, Pair, Told};
@@ -110,40 +116,102 @@ pub enum Verdict {
     Keep,
 }
 
-/// Answers. `kept_elsewhere` is the share that the product's summaries are known to keep at most, by other logs.
-pub fn advise(
-    sessions: &[Session],
+/// Candidates beside a reference over some sessions.
+pub struct Advisor<'a> {
+    sessions: &'a [Session],
     reference: Policy,
-    candidates: &[Candidate],
+    beside: Vec<Beside>,
     margin: f64,
-    kept_elsewhere: Option<f64>,
-) -> Advice {
-    let mut order: Vec<&Session> = sessions.iter().collect();
-    // Those without a time are the oldest, in the order of the data.
-    order.sort_by_key(|session| session.plays.time);
-    let (older, newer) = order.split_at(order.len() / 2);
-    let halves = [older, newer];
-    let kept = kept_of(sessions);
-    let keeps = kept.hi().or(kept_elsewhere);
-    let compared =
-        |candidate: usize, of: &[&Session]| compare(of, reference, (candidate, candidates[candidate]));
-    let mut all: Vec<Compared> = (0..candidates.len()).map(|candidate| compared(candidate, &order)).collect();
-    all.retain(|of| of.n_events > 0);
-    all.sort_by(|a, b| a.cost[0].total_cmp(&b.cost[0]).then(a.candidate.cmp(&b.candidate)));
-    let holds = |of: &Compared| of.is_cheaper() && of.is_not_worse(margin, keeps);
-    let of_older: Vec<Compared> =
-        all.iter().map(|of| compared(of.candidate, halves[0])).filter(|of| of.n_events > 0).collect();
-    let cheapest = of_older.iter().filter(|of| holds(of)).min_by(|a, b| a.cost[0].total_cmp(&b.cost[0]));
-    let chosen = cheapest.map(|of| compared(of.candidate, halves[1])).filter(holds);
-    let is_told = |of: &Compared| of.is_cheaper() && of.excess.told(margin) != Told::TooLittle;
-    let verdict = match &chosen {
-        Some(_) => Verdict::Set,
-        None if !all.iter().any(Compared::is_cheaper) && !all.is_empty() => Verdict::NoneCheaper,
-        None if !of_older.iter().any(is_told) => Verdict::TooLittle,
-        None => Verdict::Keep,
-    };
-    let n_events = order.iter().map(|session| session.plays.played[reference.best()].n_events).sum();
-    Advice { n_halves: halves.map(<[_]>::len), n_events, kept, keeps, chosen, all, verdict }
+    kept: Estimate,
+    keeps: Option<f64>,
+}
+
+impl<'a> Advisor<'a> {
+    /// `kept_elsewhere` is the share that the product's summaries are known to keep at most, by other logs.
+    pub fn new(
+        sessions: &'a [Session],
+        reference: Policy,
+        candidates: &[Candidate],
+        margin: f64,
+        kept_elsewhere: Option<f64>,
+    ) -> Self {
+        let kept = kept_of(sessions);
+        let keeps = kept.hi().or(kept_elsewhere);
+        let beside = candidates.iter().map(|candidate| Beside::of(sessions, reference, candidate)).collect();
+        Advisor { sessions, reference, beside, margin, kept, keeps }
+    }
+
+    /// Answers.
+    pub fn advice(&self) -> Advice {
+        let mut order: Vec<usize> = (0..self.sessions.len()).collect();
+        // Those without a time are the oldest, in the order of the data.
+        order.sort_by_key(|&at| self.sessions[at].plays.time);
+        let (older, newer) = order.split_at(order.len() / 2);
+        let mut all = self.over(&order);
+        all.sort_by(|a, b| a.cost[0].total_cmp(&b.cost[0]).then(a.candidate.cmp(&b.candidate)));
+        let of_older = self.over(older);
+        let chosen = self.cheapest(&of_older).map(|of| self.beside[of.candidate].over(of.candidate, newer));
+        let chosen = chosen.filter(|of| self.holds(of));
+        let is_told = |of: &Compared| of.is_cheaper() && of.excess.told(self.margin) != Told::TooLittle;
+        let verdict = match &chosen {
+            Some(_) => Verdict::Set,
+            None if !all.iter().any(Compared::is_cheaper) && !all.is_empty() => Verdict::NoneCheaper,
+            None if !of_older.iter().any(is_told) => Verdict::TooLittle,
+            None => Verdict::Keep,
+        };
+        let n_events = self.sessions.iter().map(|s| s.plays.played[self.reference.best()].n_events).sum();
+        let n_halves = [older.len(), newer.len()];
+        Advice { n_halves, n_events, kept: self.kept.clone(), keeps: self.keeps, chosen, all, verdict }
+    }
+
+    /// Chooses so many times on a random half of the tasks, and looks at the other half.
+    pub fn validated(&self, n_splits: u32, seed: u64) -> Validation {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let clusters: BTreeSet<u32> = self.sessions.iter().map(|session| session.cluster).collect();
+        let mut clusters: Vec<u32> = clusters.into_iter().collect();
+        let mut validation = Validation { n_splits, ..Validation::default() };
+        for _ in 0..n_splits {
+            clusters.shuffle(&mut rng);
+            let half: BTreeSet<u32> = clusters[..clusters.len() / 2].iter().copied().collect();
+            let (one, other): (Vec<usize>, Vec<usize>) =
+                (0..self.sessions.len()).partition(|&at| half.contains(&self.sessions[at].cluster));
+            let all = self.over(&one);
+            let Some(promised) = self.cheapest(&all) else { continue };
+            validation.n_set += 1;
+            let found = self.beside[promised.candidate].over(promised.candidate, &other);
+            let Some(value) = found.excess.value else { continue };
+            validation.n_within_margin += u32::from(value < self.margin);
+            let bounds = promised.excess.bounds();
+            validation.n_within_bound += u32::from(bounds.is_some_and(|(_, upper)| value <= upper));
+        }
+        validation
+    }
+
+    /// Those that compressed something in these sessions.
+    fn over(&self, at: &[usize]) -> Vec<Compared> {
+        let all = self.beside.iter().enumerate().map(|(candidate, beside)| beside.over(candidate, at));
+        all.filter(|of| of.n_events > 0).collect()
+    }
+
+    fn holds(&self, of: &Compared) -> bool {
+        of.is_cheaper() && of.is_not_worse(self.margin, self.keeps)
+    }
+
+    fn cheapest<'c>(&self, all: &'c [Compared]) -> Option<&'c Compared> {
+        all.iter().filter(|of| self.holds(of)).min_by(|a, b| a.cost[0].total_cmp(&b.cost[0]))
+    }
+}
+
+/// How often what was chosen on one half held on the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Validation {
+    pub n_splits: u32,
+    /// Halves in which something was to be set.
+    pub n_set: u32,
+    /// Of these, those on whose other half it lost less than the margin more than the reference.
+    pub n_within_margin: u32,
+    /// The same for the upper bound that was promised; the other half has its own noise.
+    pub n_within_bound: u32,
 }
 
 impl Compared {
@@ -160,32 +228,59 @@ impl Compared {
     }
 }
 
+/// A candidate beside the reference, session by session.
+///
 /// Without a model two that write summaries can be told apart where these are the same, or the worst of one is not worse than
 /// the best of the other.
-fn compare(sessions: &[&Session], reference: Policy, (candidate, own): (usize, Candidate)) -> Compared {
-    let of = |own: usize, reference: usize| -> Vec<Pair> {
-        sessions.iter().map(|session| pair(session, own, reference)).collect()
-    };
-    let is_same = own.has_same_summaries;
-    let compared = if is_same { own.policy.best() } else { own.policy.worst() };
-    let sums = |of: fn(&Played) -> f64| {
-        [own.policy.best(), reference.best()]
-            .map(|at| sessions.iter().map(|session| of(&session.plays.played[at])).sum::<f64>())
-    };
-    let saved = |[own, of_reference]: [f64; 2]| (of_reference > 0.0).then(|| 1.0 - own / of_reference);
-    let cost = sums(|played| played.cost[1]);
-    let is_plain = matches!(own.policy, Policy::Plain(_));
-    Compared {
-        candidate,
-        saved: [saved(sums(|p| p.tokens[1])), saved(sums(|p| p.billed[1])), saved(cost)],
-        cost,
-        n_events: sessions.iter().map(|session| session.plays.played[compared].n_events).sum(),
-        excess: Excess::of(&of(compared, reference.best())),
-        with_empty: is_same.then(|| Excess::of(&of(own.policy.worst(), reference.worst()))),
-        break_even: match reference {
-            Policy::Bracket { empty, .. } if is_plain => excess::break_even(&of(compared, empty)),
-            _ => None,
-        },
+struct Beside {
+    pairs: Vec<Pair>,
+    /// With empty summaries, where both write the same.
+    with_empty: Option<Vec<Pair>>,
+    /// Beside empty summaries of the reference, where the candidate writes none.
+    to_empty: Option<Vec<Pair>>,
+    /// Tokens, billed tokens and money: of the candidate, of the reference.
+    spent: Vec<[[f64; 2]; 3]>,
+    n_events: Vec<usize>,
+}
+
+impl Beside {
+    fn of(sessions: &[Session], reference: Policy, own: &Candidate) -> Self {
+        let of = |own: usize, reference: usize| -> Vec<Pair> {
+            sessions.iter().map(|session| pair(session, own, reference)).collect()
+        };
+        let compared = if own.has_same_summaries { own.policy.best() } else { own.policy.worst() };
+        let spent = |session: &Session| {
+            let both = [own.policy.best(), reference.best()].map(|at| &session.plays.played[at]);
+            let each: [fn(&Played) -> f64; 3] = [|p| p.tokens[1], |p| p.billed[1], |p| p.cost[1]];
+            each.map(|of| both.map(of))
+        };
+        Beside {
+            pairs: of(compared, reference.best()),
+            with_empty: own.has_same_summaries.then(|| of(own.policy.worst(), reference.worst())),
+            to_empty: match (own.policy, reference) {
+                (Policy::Plain(own), Policy::Bracket { empty, .. }) => Some(of(own, empty)),
+                _ => None,
+            },
+            spent: sessions.iter().map(spent).collect(),
+            n_events: sessions.iter().map(|session| session.plays.played[compared].n_events).collect(),
+        }
+    }
+
+    /// Over the sessions at these places.
+    fn over(&self, candidate: usize, at: &[usize]) -> Compared {
+        let some = |pairs: &Vec<Pair>| -> Vec<Pair> { at.iter().map(|&at| pairs[at]).collect() };
+        let sum =
+            |what: usize| [0, 1].map(|side| at.iter().map(|&at| self.spent[at][what][side]).sum::<f64>());
+        let saved = |[own, of_reference]: [f64; 2]| (of_reference > 0.0).then(|| 1.0 - own / of_reference);
+        Compared {
+            candidate,
+            saved: [0, 1, 2].map(|what| saved(sum(what))),
+            cost: sum(2),
+            n_events: at.iter().map(|&at| self.n_events[at]).sum(),
+            excess: Excess::of(&some(&self.pairs)),
+            with_empty: self.with_empty.as_ref().map(|pairs| Excess::of(&some(pairs))),
+            break_even: self.to_empty.as_ref().and_then(|pairs| excess::break_even(&some(pairs))),
+        }
     }
 }
 

@@ -29,6 +29,16 @@ fn sessions(n: u32, policies: impl Fn(u32) -> Vec<(usize, f64)>) -> Vec<Session>
     (0..n).map(|number| session(number, &policies(number))).collect()
 }
 
+fn advise(
+    sessions: &[Session],
+    reference: Policy,
+    candidates: &[Candidate],
+    margin: f64,
+    keeps: Option<f64>,
+) -> Advice {
+    Advisor::new(sessions, reference, candidates, margin, keeps).advice()
+}
+
 fn plain(at: usize) -> Candidate {
     Candidate { policy: Policy::Plain(at), has_same_summaries: false }
 }
@@ -100,4 +110,16 @@ fn a_reference_with_summaries_is_a_bracket() {
         .verdict
     };
     assert_eq!([true, false].map(same), [Verdict::Set, Verdict::Keep]);
+}
+
+/// What is equal holds on every other half, and what is worse is never set.
+#[test]
+fn what_is_chosen_on_one_half_is_looked_at_on_the_other() {
+    let validated = |candidates: &[Candidate]| {
+        Advisor::new(&sessions(200, worlds), Policy::Plain(0), candidates, 0.05, None).validated(50, 1)
+    };
+    let equal = validated(&[plain(1)]);
+    assert_eq!((equal.n_splits, equal.n_set, equal.n_within_margin), (50, 50, 50));
+    assert!(equal.n_within_bound >= 35, "{equal:?}");
+    assert_eq!(validated(&[plain(2), plain(3)]), Validation { n_splits: 50, ..Validation::default() });
 }

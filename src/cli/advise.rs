@@ -15,7 +15,7 @@ use super::once::read;
 use super::page::{Block, lay_out, width};
 use super::trial::tokens;
 use super::{ExitStatus, Output, catalogue, count, print, tell};
-use crate::advice::{Session, advise};
+use crate::advice::{Advisor, Session};
 use crate::experiment::cell::plays;
 use crate::experiment::{Dataset, Plan};
 use crate::models::api;
@@ -24,6 +24,10 @@ use crate::store::TrajectoryRow;
 use crate::text::escape;
 use answer::Answer;
 use menu::Menu;
+
+/// Of the random halves.
+const SEED: u64 = 1;
+const MOST_SPLITS: i64 = 10_000;
 
 /// Say which policy to set, by what sessions would have saved and lost
 ///
@@ -36,6 +40,7 @@ use menu::Menu;
   trajpress advise ~/.claude/projects
   trajpress advise logs/ --window 128k --margin 0.1
   trajpress advise logs/ --settings-for claude-api
+  trajpress advise logs/ --splits 200
   trajpress advise logs/ --reference langchain-trim --json")]
 pub struct Args {
     /// Files or folders of logs
@@ -53,6 +58,9 @@ pub struct Args {
     /// Compare what this product can be set to, and print what to paste
     #[arg(long, value_name = "PRODUCT", value_parser = product)]
     settings_for: Option<String>,
+    /// Choose on a random half of the sessions so many times, and tell how often that held on the other half
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=MOST_SPLITS))]
+    splits: u32,
     /// Use N threads; 0 is all cores
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
@@ -126,13 +134,15 @@ fn answered(
     let plan = Plan::parse("advise.toml", &menu.experiment()?, &catalogue())?;
     let (place, candidates) = menu.places(&plan)?;
     let sessions = replayed(data, rows, indices, &plan, pool, output)?;
-    let advice = advise(&sessions, place, &candidates, args.margin, None);
+    let advisor = Advisor::new(&sessions, place, &candidates, args.margin, None);
+    let advice = advisor.advice();
     Ok(Answer {
         menu,
         advice,
         margin: args.margin,
         is_half,
         n_sessions: sessions.len(),
+        validation: (args.splits > 0).then(|| advisor.validated(args.splits, SEED)),
         n_priced: indices.iter().filter(|&&index| is_priced(&rows[index])).count(),
     })
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::super::count;
 use super::super::page::Block;
 use super::menu::{Dish, Menu};
-use crate::advice::{Advice, Compared, Verdict};
+use crate::advice::{Advice, Compared, Validation, Verdict};
 use crate::report::statistics::estimate::Estimate;
 use crate::report::statistics::excess::{Excess, Told};
 
@@ -22,6 +22,7 @@ pub(super) struct Answer {
     pub(super) margin: f64,
     pub(super) is_half: bool,
     pub(super) n_sessions: usize,
+    pub(super) validation: Option<Validation>,
     /// Sessions whose model's prices are known.
     pub(super) n_priced: usize,
 }
@@ -55,6 +56,7 @@ impl Answer {
             page.extend(paste.trim().lines().map(|line| Block::Line(format!("  {line}"))));
         }
         page.extend(self.frontier());
+        page.extend(self.validation.iter().map(validated));
         page
     }
 
@@ -232,6 +234,9 @@ impl Answer {
                 Verdict::Set => "set", Verdict::TooLittle => "too-little",
                 Verdict::NoneCheaper => "none-cheaper", Verdict::Keep => "keep",
             },
+            "splits": self.validation.map(|of| json!({
+                "n": of.n_splits, "set": of.n_set, "within_margin": of.n_within_margin, "within_bound": of.n_within_bound,
+            })),
             "summaries_kept": advice.kept.value, "summaries_kept_interval": advice.kept.interval.map(|(lo, hi)| [lo, hi]),
             "set": advice.chosen.as_ref().map(|chosen| self.row(chosen)),
             "paste": advice.chosen.as_ref().and_then(|chosen| self.dish(chosen).paste.as_deref().map(str::trim)),
@@ -253,6 +258,16 @@ impl Answer {
             "break_even_share": of.break_even.map(|(share, _)| share), "break_even_share_at_least": of.break_even.and_then(|b| b.1),
         })
     }
+}
+
+fn validated(of: &Validation) -> Block {
+    Block::Text(format!(
+        "\nOf {} something was to be set in {}; on the other half that lost less than the margin more than the reference in {}, and no more than its upper bound in {}.",
+        count(u64::from(of.n_splits), "random half").replace("halfs", "halves"),
+        of.n_set,
+        of.n_within_margin,
+        of.n_within_bound
+    ))
 }
 
 fn lost(excess: &Excess) -> String {
