@@ -170,12 +170,11 @@ for line in sys.stdin:
 
 /// The pair in a plan; none where a plan has no such pair.
 fn variant((strategy, trigger): Pair) -> Option<(Plan, usize)> {
-    // Caps that are reached at every size, as those of the long form are.
+    // Caps that are reached early at every size: what is kept grows up to its cap, and then no more.
     let cap = match strategy {
         "codex" => "user_tokens = 2000",
         "salience" | "protected-core" | "core-notes" if !is_soak() => "cap_tokens = 1000",
-        // More notes find more, up to a cap of the search: with the default that is not reached at these sizes.
-        "notes" if !is_soak() => "max_notes = 200",
+        "notes" => "max_notes = 200",
         "command" => PROGRAM,
         _ => "",
     };

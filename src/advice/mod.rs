@@ -78,6 +78,8 @@ pub struct Compared {
     pub cost: [f64; 2],
     /// Compressions.
     pub n_events: usize,
+    /// Prompts that do not fit the window: of it, of the reference.
+    pub n_over: [usize; 2],
     pub excess: Excess,
     /// The same with empty summaries, where both write the same.
     pub with_empty: Option<Excess>,
@@ -194,7 +196,7 @@ impl<'a> Advisor<'a> {
     }
 
     fn holds(&self, of: &Compared) -> bool {
-        of.is_cheaper() && of.is_not_worse(self.margin, self.keeps)
+        of.is_cheaper() && of.fits() && of.is_not_worse(self.margin, self.keeps)
     }
 
     fn cheapest<'c>(&self, all: &'c [Compared]) -> Option<&'c Compared> {
@@ -219,6 +221,11 @@ impl Compared {
         self.saved[2].is_some_and(|saved| saved >= LEAST_SAVED)
     }
 
+    /// Whether no more of its prompts are longer than the window than of the reference's.
+    pub fn fits(&self) -> bool {
+        self.n_over[0] <= self.n_over[1]
+    }
+
     /// `keeps` is what the reference's own summaries keep at most.
     pub fn is_not_worse(&self, margin: f64, keeps: Option<f64>) -> bool {
         let is_not_worse = |excess: &Excess| excess.told(margin) == Told::NotWorse;
@@ -241,6 +248,8 @@ struct Beside {
     /// Tokens, billed tokens and money: of the candidate, of the reference.
     spent: Vec<[[f64; 2]; 3]>,
     n_events: Vec<usize>,
+    /// Prompts that do not fit the window: of the candidate, of the reference.
+    n_over: Vec<[usize; 2]>,
 }
 
 impl Beside {
@@ -254,6 +263,9 @@ impl Beside {
             let each: [fn(&Played) -> f64; 3] = [|p| p.tokens[1], |p| p.billed[1], |p| p.cost[1]];
             each.map(|of| both.map(of))
         };
+        let over = |session: &Session| {
+            [own.policy.best(), reference.best()].map(|at| session.plays.played[at].n_over)
+        };
         Beside {
             pairs: of(compared, reference.best()),
             with_empty: own.has_same_summaries.then(|| of(own.policy.worst(), reference.worst())),
@@ -263,6 +275,7 @@ impl Beside {
             },
             spent: sessions.iter().map(spent).collect(),
             n_events: sessions.iter().map(|session| session.plays.played[compared].n_events).collect(),
+            n_over: sessions.iter().map(over).collect(),
         }
     }
 
@@ -277,6 +290,7 @@ impl Beside {
             saved: [0, 1, 2].map(|what| saved(sum(what))),
             cost: sum(2),
             n_events: at.iter().map(|&at| self.n_events[at]).sum(),
+            n_over: [0, 1].map(|side| at.iter().map(|&at| self.n_over[at][side]).sum()),
             excess: Excess::of(&some(&self.pairs)),
             with_empty: self.with_empty.as_ref().map(|pairs| Excess::of(&some(pairs))),
             break_even: self.to_empty.as_ref().and_then(|pairs| excess::break_even(&some(pairs))),

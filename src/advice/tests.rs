@@ -13,6 +13,7 @@ fn session(number: u32, policies: &[(usize, f64)]) -> Session {
         tokens: [100.0, cost],
         billed: [0.0; 2],
         cost: [100.0, cost],
+        n_over: 0,
         paid_after: vec![],
         fates: (0..10).map(|need| if need < n_lost { LOST } else { KEPT }).collect(),
     });
@@ -76,6 +77,17 @@ fn without_one_the_reference_stays() {
     assert_eq!(told(200, &[]), Verdict::TooLittle);
     let dearer = sessions(200, |_| vec![(3, 50.0), (3, 60.0)]);
     assert_eq!(advise(&dearer, Policy::Plain(0), &[plain(1)], 0.05, None).verdict, Verdict::NoneCheaper);
+}
+
+#[test]
+fn what_does_not_fit_the_window_is_not_set() {
+    let mut all = sessions(200, worlds);
+    all[7].plays.played[1].n_over = 1;
+    let advice = advise(&all, Policy::Plain(0), &[plain(1)], 0.05, None);
+    assert_eq!((advice.verdict, advice.all[0].n_over), (Verdict::Keep, [1, 0]));
+    all[150].plays.played[0].n_over = 1;
+    all[8].plays.played[0].n_over = 1;
+    assert_eq!(advise(&all, Policy::Plain(0), &[plain(1)], 0.05, None).verdict, Verdict::Set);
 }
 
 /// The second half is other than the first, on which the cheap one looked good.

@@ -32,6 +32,7 @@ impl Answer {
         let told = of.excess.told(self.margin);
         match (told, of.break_even) {
             (Told::TooLittle, _) => "too little",
+            _ if !of.fits() => "does not fit",
             _ if of.is_not_worse(self.margin, self.advice.keeps) => "not worse",
             (Told::Worse, None) => "worse",
             _ => "open",
@@ -168,7 +169,7 @@ impl Answer {
         // Who costs more and loses no less is no choice.
         let mut least = f64::INFINITY;
         cheaper.retain(|of| {
-            let value = of.excess.value.unwrap_or(f64::INFINITY);
+            let value = of.excess.value.filter(|_| of.fits()).unwrap_or(f64::INFINITY);
             let is_better = value < least;
             least = least.min(value);
             is_better
@@ -187,8 +188,9 @@ impl Answer {
             let excess = &of.excess;
             let range = excess.bounds().map_or_else(String::new, |(lo, hi)| format!(" [{lo:+.2}, {hi:+.2}]"));
             let apart = match of.break_even {
+                Some((share, _)) if share <= 0.0 => "below 0".to_owned(),
                 Some((share, lower)) => {
-                    format!("{share:.2}{}", lower.map_or_else(String::new, |l| format!(" [{l:.2}, ]")))
+                    format!("{share:.2}{}", lower.map_or_else(String::new, |l| format!(" (surely {l:.2})")))
                 }
                 None => excess.value.map_or_else(|| "-".to_owned(), |value| format!("{value:+.2}{range}")),
             };
@@ -207,7 +209,7 @@ impl Answer {
         };
         vec![
             Block::Text(format!(
-                "\nWhat costs less, over all {}, each with no cheaper one that loses less:\n",
+                "\nWhat costs less and fits the window, over all {}, each with no cheaper one that loses less:\n",
                 count(self.n_sessions as u64, "session")
             )),
             Block::Table { rows, spare: vec![2, 3] },
@@ -249,7 +251,8 @@ impl Answer {
         json!({
             "policy": self.dish(of).name, "does": self.dish(of).words, "told": self.told(of),
             "tokens_saved": of.saved[0], "tokens_saved_billed": of.saved[1], "money_saved": of.saved[2],
-            "compressions": of.n_events, "sessions": excess.n_sessions, "affected_sessions": excess.n_affected,
+            "compressions": of.n_events, "prompts_over_window": of.n_over[0], "prompts_over_window_by_reference": of.n_over[1],
+            "sessions": excess.n_sessions, "affected_sessions": excess.n_affected,
             "needs": excess.n_needs, "needs_weight": excess.weight, "needs_lost": excess.lost[0], "needs_lost_by_reference": excess.lost[1],
             "excess_loss": excess.value, "excess_loss_bounds": excess.bounds().map(|(lo, hi)| [lo, hi]),
             "retained_10th_percentile": excess.low, "least_margin": excess.least_margin(),
@@ -261,13 +264,14 @@ impl Answer {
 }
 
 fn validated(of: &Validation) -> Block {
-    Block::Text(format!(
-        "\nOf {} something was to be set in {}; on the other half that lost less than the margin more than the reference in {}, and no more than its upper bound in {}.",
-        count(u64::from(of.n_splits), "random half").replace("halfs", "halves"),
-        of.n_set,
-        of.n_within_margin,
-        of.n_within_bound
-    ))
+    let told = match of.n_set {
+        0 => "nothing was to be set in any".to_owned(),
+        n => format!(
+            "something was to be set in {n}; on the other half that lost less than the margin more than the reference in {}, and no more than its upper bound in {}",
+            of.n_within_margin, of.n_within_bound
+        ),
+    };
+    Block::Text(format!("\nOf {} halves, drawn by lot, {told}.", HumanCount(u64::from(of.n_splits))))
 }
 
 fn lost(excess: &Excess) -> String {

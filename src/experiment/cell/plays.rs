@@ -3,6 +3,7 @@
 use super::super::dataset::Dataset;
 use super::super::plan::{Plan, Variant};
 use super::{Models, Prepared, Scene, recipe};
+use crate::replay::Decision;
 use crate::replay::shadow::Caster;
 use crate::replay::trace::traced;
 use crate::scores::Rows;
@@ -28,6 +29,8 @@ pub struct Plays {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Played {
     pub n_events: usize,
+    /// Prompts that are longer than the window of the policy, by the provider's count where that is known.
+    pub n_over: usize,
     /// Of all prompts with nothing compressed, and as sent: our tokens, those that were billed, price x tokens.
     pub tokens: [f64; 2],
     pub billed: [f64; 2],
@@ -89,7 +92,11 @@ fn play(scene: &Scene<'_>, variant: &Variant, tokenizer: &Tokenizer) -> anyhow::
         let tariff = Prices { hour, ..plan.prices.clone() }.tariff(log);
         break_even(log, &run, &tariff).into_iter().map(|(after, _)| after)
     });
+    let window = variant.policy.as_ref().map_or(f64::INFINITY, |policy| policy.window as f64);
+    let billed =
+        |d: &Decision| log.rate(d.turn).map_or(d.tokens_sent as f64, |rate| rate.billed(d.tokens_sent));
     Ok(Played {
+        n_over: run.decisions.iter().filter(|d| billed(d) > window).count(),
         paid_after: short.zip(long).map(|(short, long)| [short, long]).collect(),
         n_events: run.events.len(),
         tokens: of(&TOKEN_SAVINGS),
