@@ -214,6 +214,82 @@ fn records_of_another_format_are_counted_by_its_name() {
     assert!(read(session(40) + "{\"a\":1}\n").2.is_empty());
 }
 
+/// Of two sessions in one file each is a run with its own name.
+#[test]
+fn joined_sessions_of_one_format_are_two_runs() {
+    let names = [
+        "chat-lines",
+        "claude-stream",
+        "codex",
+        "copilot-cli",
+        "factory-droid",
+        "gemini-cli",
+        "goose-lines",
+        "kimi-code",
+        "openai-agents",
+        "pi",
+        "qwen-code",
+        "vscode-journal",
+    ];
+    let journal = [
+        r#"{"kind":0,"v":{"version":3,"sessionId":"s1","requests":[]}}"#,
+        r#"{"kind":2,"k":["requests"],"v":[{"requestId":"r","message":{"text":"Please find ship number 7"},"response":[{"value":"There"}]}]}"#,
+    ];
+    let own = [("claude-code", session(40)), ("vscode-journal", journal.join("\n") + "\n")];
+    let own = own.map(|(name, text)| (name.to_owned(), text));
+    let mut n = 0;
+    for (name, text) in logs().into_iter().chain(own) {
+        if name != "claude-code" && !names.contains(&name.as_str()) {
+            continue;
+        }
+        let named = match name.as_str() {
+            "chat-lines" => text.replace("{\"role\"", "{\"session\": \"s1\", \"role\""),
+            _ => text,
+        };
+        let mut other = named.clone();
+        for (a, b) in [
+            ("\"s1\"", "\"s2\""),
+            ("\"s\"", "\"s2\""),
+            ("\"s-1\"", "\"s-2\""),
+            ("\"t-1\"", "\"t-2\""),
+            (": \"u", ": \"v"),
+            (":\"u", ":\"v"),
+            ("number 7", "number 9"),
+            ("said ", "told "),
+            ("\"/x\"", "\"/y\""),
+        ] {
+            other = other.replace(a, b);
+        }
+        let other = other.replace("\"vser", "\"user").replace(r#""type":"vser"#, r#""type":"user"#);
+        let (a, b) = (read(&named), read(&other));
+        assert_eq!((a.0.trajectories, b.0.trajectories), (1, 1), "{name}");
+        let (report, texts, rejects) = read(named.clone() + &other);
+        assert_eq!((report.trajectories, rejects.len()), (2, 0), "{name}: {rejects:?}");
+        assert_eq!(texts, [a.1, b.1].concat(), "{name}");
+        // The same session anew is none of its own.
+        n += 1;
+    }
+    assert_eq!(n, names.len() + 1);
+}
+
+/// A session of Claude Code that goes on with an old one names both.
+#[test]
+fn a_resumed_session_is_one_run_and_mixed_sessions_are_two() {
+    let line = |session: &str, uuid: &str, parent: &str| {
+        let parent = if parent.is_empty() { "null".to_owned() } else { format!("\"{parent}\"") };
+        let role = if uuid.ends_with(['1', '3']) { "user" } else { "assistant" };
+        format!(
+            r#"{{"type":"{role}","uuid":"{uuid}","parentUuid":{parent},"sessionId":"{session}","message":{{"role":"{role}","content":"said {uuid}"}}}}"#
+        ) + "\n"
+    };
+    let old = [line("a", "a1", ""), line("a", "a2", "a1")];
+    let (report, texts, _) = read(old.concat() + &line("b", "b3", "a2") + &line("b", "b4", "b3"));
+    assert_eq!((report.trajectories, texts.len()), (1, 4));
+    let other = [line("b", "b1", ""), line("b", "b2", "b1")];
+    let (report, texts, _) = read([&old[0][..], &other[0], &old[1], &other[1]].concat());
+    assert_eq!((report.trajectories, texts.join(" ")), (2, "said a1 said a2 said b1 said b2".to_owned()));
+}
+
 #[test]
 fn a_log_in_an_envelope_is_told() {
     let rollout = rollout(4).lines().collect::<Vec<_>>().join(",");

@@ -2,11 +2,13 @@
 //! a trajectory, repair of broken text, and the shape of a file by which its format is told.
 
 pub(crate) mod alike;
+pub(crate) mod apart;
 pub(crate) mod branch;
 pub(crate) mod chat;
 pub(crate) mod content;
 pub(crate) mod draft;
 pub(crate) mod fields;
+pub(crate) mod heads;
 pub(crate) mod items;
 pub(crate) mod list;
 pub(crate) mod message;
