@@ -1,7 +1,8 @@
-//! Lines that are no records of their file's format: strange ones before all others, words before each record, and records of
-//! other formats.
+//! Lines that are no records of their file's session: strange ones before all others, words before each record, and records of
+//! other formats and other sessions.
 
 use std::fs;
+use std::path::Path;
 
 use trajpress::internals::store::{self, StepRow};
 use trajpress::{IngestMode, IngestOptions as Options, Ingested as Report, ingest};
@@ -86,7 +87,13 @@ fn a_format_is_told_behind_any_number_of_strange_lines() {
 
 #[test]
 fn words_before_each_record_are_told_once() {
-    for words in ["2026-01-01 INFO ", "INFO ", "[2026-01-01 10:00:00] worker-3: ", "<14>1 host app - - "] {
+    for words in [
+        "2026-01-01 INFO ",
+        "INFO ",
+        "INFO {} ",
+        "[2026-01-01 10:00:00] {x=1} worker-3: ",
+        "<14>1 host app - - ",
+    ] {
         for (log, said) in [(chats(200), 400), (session(400), 400)] {
             let bare = read(&log);
             let (report, texts, rejects) = read(&each_line(&log, words));
@@ -101,34 +108,201 @@ fn words_before_each_record_are_told_once() {
     let log = each_line(&chats(50), "INFO ").replacen(r#""yes 7"}"#, r#""yes 7""#, 1);
     let (_, texts, rejects) = read(&log);
     assert!(texts.len() >= 98 && rejects[0]["line"] == 8, "{} {rejects:?}", texts.len());
+    // So are all, however many they are; a record behind a torn one is read.
+    for words in ["INFO ", "INFO {} "] {
+        let lines: Vec<String> = each_line(&session(40), words).lines().map(str::to_owned).collect();
+        let torn = |i: usize| i % 3 == 1;
+        let cut = |(i, line): (usize, &String)| match torn(i) {
+            true => line[..line.len() - 9].to_owned() + if i % 2 == 0 { "" } else { "\n" },
+            false => line.clone() + "\n",
+        };
+        let (_, texts, rejects) = read(lines.iter().enumerate().map(cut).collect::<String>());
+        let whole: Vec<String> = (0..40).filter(|i| !torn(*i)).map(|i| format!("said {i}")).collect();
+        assert_eq!((missing(&whole, &texts), rejects.len()), (Vec::new(), 13), "{rejects:?}");
+        let told = rejects[0]["reason"].as_str().unwrap();
+        assert!(told.starts_with("EOF while parsing"), "{told}");
+    }
+}
+
+/// The project's own logs of lines, a format each.
+fn logs() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/robust/logs");
+    let mut logs = Vec::new();
+    for folder in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        let files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        let lines = files.filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
+        logs.extend(lines.map(|path| (name.clone(), fs::read_to_string(path).unwrap())));
+    }
+    logs.sort();
+    logs
+}
+
+/// Two lines of each in turn.
+fn mixed(a: &str, b: &str) -> String {
+    let (a, b): (Vec<&str>, Vec<&str>) = (a.lines().collect(), b.lines().collect());
+    let n = a.len().max(b.len()).div_ceil(2);
+    let two = |lines: &[&str], i: usize| {
+        lines.iter().skip(2 * i).take(2).map(|line| format!("{line}\n")).collect::<String>()
+    };
+    (0..n).map(|i| two(&a, i) + &two(&b, i)).collect()
+}
+
+/// What `a` holds more often than `b`.
+fn missing(a: &[String], b: &[String]) -> Vec<String> {
+    let mut rest = b.to_vec();
+    let is_missing = |text: &&String| match rest.iter().position(|other| other == *text) {
+        Some(at) => {
+            rest.swap_remove(at);
+            false
+        }
+        None => true,
+    };
+    a.iter().filter(is_missing).cloned().collect()
+}
+
+/// Of logs of several programs in one file each is read as if it stood alone.
+#[test]
+fn joined_logs_of_two_formats_are_both_read() {
+    let logs = logs();
+    let alone: Vec<(u64, Vec<String>)> = logs
+        .iter()
+        .map(|(_, text)| read(text))
+        .map(|(report, texts, _)| (report.trajectories, texts))
+        .collect();
+    let n = logs.len();
+    assert!(n > 20);
+    for (i, j) in (0..n).flat_map(|i| [1, 4, 9].map(|step| (i, (i + step) % n))) {
+        let (a, b) = (&logs[i], &logs[j]);
+        for (how, text) in
+            [("behind", a.1.clone() + &b.1), ("before", b.1.clone() + &a.1), ("among", mixed(&a.1, &b.1))]
+        {
+            let (report, texts, rejects) = read(&text);
+            let all = [alone[i].1.clone(), alone[j].1.clone()].concat();
+            assert_eq!(missing(&all, &texts), [""; 0], "{} {how} {}: {rejects:?}", b.0, a.0);
+            if how != "among" {
+                assert_eq!(report.trajectories, alone[i].0 + alone[j].0, "{} {how} {}", b.0, a.0);
+                assert!(rejects.is_empty() && texts.len() == all.len());
+            }
+        }
+    }
+}
+
+/// A large file is read in parts, in which a session would be cut.
+#[test]
+fn sessions_in_a_large_file_of_runs_are_told() {
+    let (report, texts, rejects) = read(chats(100_000) + &session(40));
+    assert_eq!((texts.len(), rejects.len(), report.lost_records), (200_000, 40, 40));
+    let told = rejects[0]["reason"].as_str().unwrap();
+    assert!(told.starts_with("a record of claude-code in a large file of openai-chat\nhint: "), "{told}");
+    assert_eq!(rejects[0]["line"], 100_001);
+    // The other way round.
+    let (_, texts, rejects) = read(session(40) + &chats(100_000));
+    assert_eq!((texts.len(), rejects.len()), (200_040, 0));
 }
 
 #[test]
-fn records_of_another_format_are_told_by_its_name() {
-    let told = |text: &str| {
-        let (report, texts, rejects) = read(text);
-        assert_eq!(report.lost_records, rejects.len() as u64);
-        let first = rejects[0]["reason"].as_str().unwrap().lines().next().unwrap().to_owned();
-        (texts.len(), rejects.len(), rejects[0]["line"].as_u64().unwrap(), first)
-    };
-    assert_eq!(
-        told(&(session(400) + &chats(200))),
-        (400, 200, 401, "a record of openai-chat in a file of claude-code".to_owned())
-    );
-    assert_eq!(
-        told(&(chats(200) + &session(400))),
-        (400, 400, 201, "a record of claude-code in a file of openai-chat".to_owned())
-    );
-    assert_eq!(
-        told(&(session(400) + &rollout(50))),
-        (400, 51, 401, "a record of codex in a file of claude-code".to_owned())
-    );
-    assert_eq!(
-        told(&(rollout(50) + &session(40))),
-        (50, 40, 52, "a record of claude-code in a file of codex".to_owned())
-    );
+fn records_of_another_format_are_counted_by_its_name() {
+    let (report, texts, _) = read(session(400) + &chats(200));
+    assert_eq!((texts.len(), report.trajectories), (800, 201));
+    let told = &report.formats["claude-code"].losses;
+    assert_eq!(told["record of openai-chat in a file of claude-code, read as such"], 200);
+    // What looks like one of another format and gives no run is told with its line.
+    let (_, texts, rejects) = read(session(40) + "{\"messages\":[{\"role\":\"user\"}]}\n");
+    assert_eq!((texts.len(), rejects[0]["line"].as_u64()), (40, Some(41)), "{rejects:?}");
     // What is of no format at all is a loss of the reader's own.
-    assert!(read(&(session(40) + "{\"a\":1}\n")).2.is_empty());
+    assert!(read(session(40) + "{\"a\":1}\n").2.is_empty());
+}
+
+/// Of two sessions in one file each is a run with its own name.
+#[test]
+fn joined_sessions_of_one_format_are_two_runs() {
+    let names = [
+        "chat-lines",
+        "claude-stream",
+        "codex",
+        "copilot-cli",
+        "factory-droid",
+        "gemini-cli",
+        "goose-lines",
+        "kimi-code",
+        "openai-agents",
+        "pi",
+        "qwen-code",
+        "vscode-journal",
+    ];
+    let journal = [
+        r#"{"kind":0,"v":{"version":3,"sessionId":"s1","requests":[]}}"#,
+        r#"{"kind":2,"k":["requests"],"v":[{"requestId":"r","message":{"text":"Please find ship number 7"},"response":[{"value":"There"}]}]}"#,
+    ];
+    let own = [("claude-code", session(40)), ("vscode-journal", journal.join("\n") + "\n")];
+    let own = own.map(|(name, text)| (name.to_owned(), text));
+    let mut n = 0;
+    for (name, text) in logs().into_iter().chain(own) {
+        if name != "claude-code" && !names.contains(&name.as_str()) {
+            continue;
+        }
+        let named = match name.as_str() {
+            "chat-lines" => text.replace("{\"role\"", "{\"session\": \"s1\", \"role\""),
+            _ => text,
+        };
+        let mut other = named.clone();
+        for (a, b) in [
+            ("\"s1\"", "\"s2\""),
+            ("\"s\"", "\"s2\""),
+            ("\"s-1\"", "\"s-2\""),
+            ("\"t-1\"", "\"t-2\""),
+            (": \"u", ": \"v"),
+            (":\"u", ":\"v"),
+            ("number 7", "number 9"),
+            ("said ", "told "),
+            ("\"/x\"", "\"/y\""),
+        ] {
+            other = other.replace(a, b);
+        }
+        let other = other.replace("\"vser", "\"user").replace(r#""type":"vser"#, r#""type":"user"#);
+        let (a, b) = (read(&named), read(&other));
+        assert_eq!((a.0.trajectories, b.0.trajectories), (1, 1), "{name}");
+        let (report, texts, rejects) = read(named.clone() + &other);
+        assert_eq!((report.trajectories, rejects.len()), (2, 0), "{name}: {rejects:?}");
+        assert_eq!(texts, [a.1, b.1].concat(), "{name}");
+        // The same session anew is none of its own.
+        n += 1;
+    }
+    assert_eq!(n, names.len() + 1);
+}
+
+/// A session of Claude Code that goes on with an old one names both.
+#[test]
+fn a_resumed_session_is_one_run_and_mixed_sessions_are_two() {
+    let line = |session: &str, uuid: &str, parent: &str| {
+        let parent = if parent.is_empty() { "null".to_owned() } else { format!("\"{parent}\"") };
+        let role = if uuid.ends_with(['1', '3']) { "user" } else { "assistant" };
+        format!(
+            r#"{{"type":"{role}","uuid":"{uuid}","parentUuid":{parent},"sessionId":"{session}","message":{{"role":"{role}","content":"said {uuid}"}}}}"#
+        ) + "\n"
+    };
+    let old = [line("a", "a1", ""), line("a", "a2", "a1")];
+    let (report, texts, _) = read(old.concat() + &line("b", "b3", "a2") + &line("b", "b4", "b3"));
+    assert_eq!((report.trajectories, texts.len()), (1, 4));
+    let other = [line("b", "b1", ""), line("b", "b2", "b1")];
+    let (report, texts, _) = read([&old[0][..], &other[0], &old[1], &other[1]].concat());
+    assert_eq!((report.trajectories, texts.join(" ")), (2, "said a1 said a2 said b1 said b2".to_owned()));
+}
+
+#[test]
+fn a_log_in_an_envelope_is_told() {
+    let rollout = rollout(4).lines().collect::<Vec<_>>().join(",");
+    for (text, told) in [
+        (format!(r#"{{"ok":true,"data":{}}}"#, chats(1).trim()), "openai-chat at .\"data\""),
+        (format!(r#"{{"result":[{}]}}"#, session(4).trim().replace('\n', ",")), "claude-code at .\"result\""),
+        (format!(r#"{{"events":[{rollout}]}}"#), "codex at .\"events\"[]"),
+    ] {
+        let (_, texts, rejects) = read(&text);
+        assert!(texts.is_empty(), "{text}");
+        let reason = rejects[0]["reason"].as_str().unwrap();
+        assert!(reason.starts_with(&format!("an envelope, which holds a log of {told}\nhint: ")), "{reason}");
+    }
 }
 
 /// Its rows are lists with names that other formats have, too.

@@ -8,15 +8,11 @@ use std::io::{self, BufRead, Cursor, Read};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 
 use crate::logs::formats::mapping::Mapping;
-use crate::logs::formats::reading::draft::Losses;
-use crate::logs::formats::reading::fields::{FieldCounts, take_counts};
+use crate::logs::formats::reading::fields::take_counts;
 use crate::logs::formats::reading::list::{self, Content, Items, Piece};
-use crate::logs::formats::reading::prefix::prefix;
-use crate::logs::formats::reading::repair::{self, padding, value_end};
+use crate::logs::formats::reading::repair::{padding, value_end};
 use crate::logs::formats::reading::scan::{Scanned, Scanner, count_objects};
-use crate::logs::formats::{self, Detected, Entry, File, Layout, Reading, Runs, Session, Sink, Source};
-use crate::store::TrajectoryRow;
-use crate::text::redact::{self, Tally};
+use crate::logs::formats::{self, Detected, Entry, File, Layout, Reading, Sink, Source};
 use crate::trajectory::Step;
 
 use super::Limits;
@@ -24,9 +20,10 @@ use super::archive::Members;
 use super::database::{self, Database};
 use super::input::{self, Input, Measured, Room, Small};
 use super::keep::GoneSession;
-use super::placeholders::redact_run;
+use super::lines::Lines;
+use super::part::{Found, Part, Rejected, Run};
 use super::sessions::{self, Beginning, Heard};
-use super::strangers::Strangers;
+use super::strangers::{self, Aside, Others, Place, detect_in};
 use super::table::{self, Table};
 
 /// How much of a file is looked at first, to tell its format.
@@ -39,54 +36,6 @@ const BIG_BYTES: usize = 8 << 20;
 const BATCH_BYTES: usize = 4 << 20;
 /// A head is never made longer than this to tell what a file looks like that could not be read.
 const MAX_HEAD_BYTES: usize = 64 << 20;
-
-/// Something that could not be read.
-pub(super) struct Rejected {
-    pub(super) line: Option<u64>,
-    pub(super) offset: u64,
-    pub(super) reason: String,
-}
-
-/// What a file is.
-pub(super) enum Found {
-    Log(&'static str),
-    NotRead(&'static str),
-    /// Kind and content of a label file.
-    Label(&'static str, Vec<u8>),
-    NoLog(&'static str),
-    Bad,
-}
-
-/// A run.
-pub(super) struct Run {
-    pub(super) row: TrajectoryRow,
-    pub(super) steps: Vec<Step>,
-    /// The same for the same log under any name.
-    pub(super) log_id: String,
-}
-
-/// The result of a job: a file, or some lines of one.
-pub(super) struct Part {
-    pub(super) input: usize,
-    /// Parts of the file before this one.
-    pub(super) number: u64,
-    /// The file ends here.
-    pub(super) is_last: bool,
-    pub(super) found: Found,
-    pub(super) runs: Vec<Run>,
-    /// What the session in this file shares with another one.
-    pub(super) beginning: Option<Beginning>,
-    pub(super) rejects: Vec<Rejected>,
-    pub(super) losses: Losses,
-    pub(super) fields: FieldCounts,
-    pub(super) redacted: Tally,
-    /// Uncompressed bytes that were read.
-    pub(super) n_bytes: u64,
-    /// A limit of ours ended it, so that nobody knows what it holds.
-    pub(super) is_too_large: bool,
-    /// The machine could not read it this time, or not all.
-    pub(super) is_unread: bool,
-}
 
 enum Job {
     File(usize),
@@ -975,17 +924,6 @@ fn shared_around(text: &[u8], list: &str, first: &str) -> Option<(Vec<u8>, usize
     Some(([&text[begin..start], b"]}"].concat(), start))
 }
 
-/// Tells the format of a file in memory, by its head if that is enough.
-fn detect_in(bytes: &[u8]) -> Detected {
-    if bytes.len() > HEAD_BYTES {
-        let found = formats::detect(&bytes[..HEAD_BYTES], false);
-        if !matches!(found, Detected::More) {
-            return found;
-        }
-    }
-    formats::detect(bytes, true)
-}
-
 /// A file whose format is given: how it is cut into values.
 fn as_format(entry: &'static Entry, head: &[u8], is_whole: bool) -> Detected {
     let layout = match entry.reading {
@@ -1008,24 +946,6 @@ fn all(mut head: Vec<u8>, rest: Option<Box<dyn BufRead + Send>>, room: Room<'_>)
 }
 
 impl Part {
-    fn new(input: usize, number: u64) -> Self {
-        Part {
-            input,
-            number,
-            is_last: true,
-            found: Found::Bad,
-            runs: Vec::new(),
-            beginning: None,
-            rejects: Vec::new(),
-            losses: Losses::default(),
-            fields: FieldCounts::default(),
-            redacted: Tally::new(),
-            n_bytes: 0,
-            is_too_large: false,
-            is_unread: false,
-        }
-    }
-
     /// A reject, if the start of a file gave nothing in the format that was given.
     fn check_format(&mut self, input: &Input, forced: Option<&'static Entry>) {
         if let Some(entry) =
@@ -1079,18 +999,28 @@ impl Part {
                         self.n_bytes = items.place();
                     }
                     (Layout::Document | Layout::Archive, rest) => {
-                        let bytes = all(head, rest, room)?;
+                        let mut bytes = all(head, rest, room)?;
+                        let others = strangers::take_out(&mut bytes, entry, &source);
                         match entry.reading {
                             Reading::Files { read, .. } => {
                                 self.read_files(bytes, read, &source, input, room)?
                             }
                             _ => self.read_document(&bytes, entry, &source),
                         }
+                        self.read_others(others, &source);
                     }
                 }
             }
             Detected::NotRead(name) => self.found = Found::NotRead(name),
             Detected::Label(name) => self.found = Found::Label(name, all(head, rest, room)?),
+            Detected::NoLog(formats::UNKNOWN)
+                if let Some((path, format)) = formats::envelope(&head, rest.is_none()) =>
+            {
+                let reason = format!(
+                    "an envelope, which holds a log of {format} at {path}\nhint: take it out with `jq -c '{path}'`, or say where it stands with --mapping"
+                );
+                self.reject(None, 0, reason);
+            }
             // What was given by name is meant to be a log.
             Detected::NoLog(what) if input.is_named => {
                 self.reject(None, 0, format!("{what}\nhint: --format NAME reads it as that format"));
@@ -1107,32 +1037,10 @@ impl Part {
         Ok(())
     }
 
-    fn reject(&mut self, line: Option<u64>, offset: u64, reason: String) {
-        self.rejects.push(Rejected { line, offset, reason });
-    }
-
     /// A reject for what an error of reading leaves out.
     fn cannot_read(&mut self, offset: u64, what: &str, error: &io::Error) {
         self.is_unread |= list::is_passing(error);
         self.reject(None, offset, format!("{what}: {error}"));
-    }
-
-    /// Takes over what a sink has; its rejects lie in a value that begins at `offset`.
-    fn take(&mut self, sink: &mut Sink<'_>, line: Option<u64>, offset: u64) {
-        for (at, reason) in sink.rejects.drain(..) {
-            // The parser sees one value, so its line is always 1 for a file of lines.
-            let reason = if line.is_some() { reason.replace("line 1 column", "column") } else { reason };
-            self.reject(line, offset + at as u64, reason);
-        }
-        for mut trajectory in sink.trajectories.drain(..) {
-            if sink.source.redacts {
-                redact::add(&mut self.redacted, &redact_run(&mut trajectory));
-            }
-            let row = TrajectoryRow::from(&trajectory);
-            let log_id = trajectory.log_id();
-            let steps = std::mem::take(&mut trajectory.steps);
-            self.runs.push(Run { row, steps, log_id });
-        }
     }
 
     fn read_document(&mut self, bytes: &[u8], entry: &'static Entry, source: &Source) {
@@ -1241,8 +1149,11 @@ impl Part {
                 }
                 _ => {
                     let start = padding(&bytes);
-                    lines.value(&bytes[start..]);
-                    self.take(&mut lines.sink, None, start as u64);
+                    lines.value(
+                        &bytes[start..],
+                        Place { line: None, offset: start as u64, index: None },
+                        self,
+                    );
                     self.n_bytes += bytes.len() as u64;
                 }
             }
@@ -1250,7 +1161,7 @@ impl Part {
                 told.reason = format!("{name}: {}", told.reason);
             }
         }
-        lines.finish(self);
+        self.finish(lines);
         result
     }
 
@@ -1318,7 +1229,7 @@ impl Part {
                 is_large = true;
             }
         };
-        lines.finish(self);
+        self.finish(lines);
         result
     }
 
@@ -1327,9 +1238,8 @@ impl Part {
         for piece in pieces {
             match piece.content {
                 Content::Item(bytes) => {
-                    values.sink.index = Some(index);
-                    values.value(&bytes);
-                    self.take(&mut values.sink, None, piece.offset);
+                    let place = Place { line: None, offset: piece.offset, index: Some(index) };
+                    values.value(&bytes, place, self);
                     index += 1;
                 }
                 Content::Damage(reason) => self.reject(None, piece.offset, reason),
@@ -1339,7 +1249,62 @@ impl Part {
                 }
             }
         }
-        values.finish(self);
+        self.finish(values);
+    }
+
+    /// Ends the reading of lines or items, and reads what was put aside.
+    fn finish(&mut self, lines: Lines<'_>) {
+        let source = lines.sink.source;
+        let others = lines.finish(self);
+        self.read_others(others, source);
+    }
+
+    /// Reads records of other formats that were put aside; `source` is that of the file.
+    fn read_others(&mut self, others: Others, source: &Source) {
+        for (entry, records) in others.0 {
+            let Some(first) = records.first().map(|(place, _)| *place) else { continue };
+            let (name, own, n) = (entry.name, source.format, records.len());
+            let (n_runs, n_rejects) = (self.runs.len(), self.rejects.len());
+            let source = Source { format: name, is_forced: true, ..source.clone() };
+            self.read_as(entry, records, &source);
+            self.losses.add_n(&format!("record of {name} in a file of {own}, read as such"), n as u64);
+            if self.runs.len() == n_runs && self.rejects.len() == n_rejects {
+                let reason = format!(
+                    "records of {name} in a file of {own}, {n} of them from here on, are no run\nhint: put them into a file of their own"
+                );
+                self.reject(first.line, first.offset, reason);
+            }
+        }
+    }
+
+    fn read_as(&mut self, entry: &'static Entry, records: Aside, source: &Source) {
+        match entry.reading {
+            Reading::Values(_) | Reading::Session { .. } | Reading::Sessions { .. } => {
+                let mut lines = Lines::new(entry, source, 1, 0);
+                records.iter().for_each(|(place, text)| lines.value(text, *place, self));
+                self.finish(lines);
+            }
+            _ => {
+                let (n_bytes, n_rejects) = (self.n_bytes, self.rejects.len());
+                let places: Vec<Place> = records.iter().map(|(place, _)| *place).collect();
+                let texts: Vec<Vec<u8>> = records.into_iter().map(|(_, text)| text).collect();
+                self.read_document(&texts.join(&b'\n'), entry, source);
+                self.n_bytes = n_bytes;
+                // Their places are those among the records.
+                let mut end = 0;
+                let ends: Vec<usize> = texts
+                    .iter()
+                    .map(|text| {
+                        end += text.len() + 1;
+                        end
+                    })
+                    .collect();
+                for told in &mut self.rejects[n_rejects..] {
+                    let i = ends.partition_point(|end| *end <= told.offset as usize).min(places.len() - 1);
+                    (told.line, told.offset) = (places[i].line, places[i].offset);
+                }
+            }
+        }
     }
 
     /// The same for lines in memory.
@@ -1357,130 +1322,6 @@ impl Part {
             lines.read(&bytes[..end], self);
             bytes = &bytes[end..];
         }
-        lines.finish(self);
-    }
-}
-
-/// Whether a line is one of those that a stream of events has beside its data, or the mark of its end; no part of JSON is.
-fn is_of_stream(line: &[u8]) -> bool {
-    let is_field = [&b"event:"[..], b"id:", b"retry:", b":"].iter().any(|field| line.starts_with(field));
-    is_field && !line.iter().any(|b| b"\"{}[]".contains(b)) || line == b"[DONE]"
-}
-
-/// Reads lines or items of a file into a part.
-struct Lines<'a> {
-    sink: Sink<'a>,
-    reading: Reading,
-    session: Option<Box<dyn Session>>,
-    /// The document in which the values are runs.
-    document: Option<Box<dyn Runs>>,
-    strangers: Strangers,
-    line: u64,
-    offset: u64,
-}
-
-impl<'a> Lines<'a> {
-    fn new(entry: &'static Entry, source: &'a Source, line: u64, offset: u64) -> Self {
-        let session = match entry.reading {
-            Reading::Session { open, .. } | Reading::Sessions { open, .. } => Some(open()),
-            _ => None,
-        };
-        let (sink, strangers) = (Sink::new(source), Strangers::new(entry, source.is_forced));
-        Lines { sink, reading: entry.reading, session, document: None, strangers, line, offset }
-    }
-
-    /// For runs in a document; `shared` is the document without them.
-    fn of_document(
-        entry: &'static Entry,
-        source: &'a Source,
-        shared: Option<&[u8]>,
-        part: &mut Part,
-    ) -> Self {
-        let mut lines = Lines::new(entry, source, 1, 0);
-        if let (Reading::Document { open, .. } | Reading::Archive { open, .. }, Some(shared)) =
-            (entry.reading, shared)
-        {
-            let document = &mut lines.document;
-            formats::read_repaired(shared, &mut lines.sink, |text, _| {
-                *document = Some(open(text)?);
-                Ok(())
-            });
-            part.take(&mut lines.sink, None, 0);
-            if lines.document.is_none() {
-                // What the runs share is damaged and told; they themselves are not.
-                lines.document = open(b"{}").ok();
-            }
-        }
-        lines
-    }
-
-    fn read(&mut self, raw: &[u8], part: &mut Part) {
-        // A mark may stand before each line: of tools that write it so, or of files that were joined. Of NULs it is told.
-        let text = match raw.first() {
-            Some(0) => raw.trim_ascii(),
-            _ => repair::without_padding(raw),
-        };
-        if is_of_stream(text) {
-            self.sink.losses.add("line of an event stream without a record left out");
-        } else if !text.is_empty() {
-            let words = if text.starts_with(b"{") { None } else { prefix(text) };
-            if words.is_some() {
-                self.sink.losses.add("words of a log before a record left out");
-            }
-            let text = &text[words.unwrap_or(0)..];
-            self.value(text);
-            let offset = text.as_ptr() as usize - raw.as_ptr() as usize;
-            part.take(&mut self.sink, Some(self.line), self.offset + offset as u64);
-        }
-        self.leave_out(raw.len() as u64, part);
-    }
-
-    /// Goes on behind a line of so many bytes.
-    fn leave_out(&mut self, n: u64, part: &mut Part) {
-        self.line += 1;
-        self.offset += n;
-        part.n_bytes += n;
-    }
-
-    fn value(&mut self, text: &[u8]) {
-        match (&mut self.session, self.reading) {
-            (Some(session), _) => match self.strangers.reason(text) {
-                Some(reason) => self.sink.rejects.push((0, reason)),
-                None => formats::read_repaired(text, &mut self.sink, |value, _| session.value(value)),
-            },
-            (None, Reading::Values(read)) => self.run(text, read),
-            (None, Reading::Database { read, .. }) => {
-                formats::read_repaired(text, &mut self.sink, read);
-            }
-            (None, _) => {
-                if let Some(document) = &self.document {
-                    formats::read_repaired(text, &mut self.sink, |value, sink| document.run(value, sink));
-                }
-            }
-        }
-    }
-
-    /// A value that is a run, or several.
-    fn run(&mut self, text: &[u8], read: fn(&[u8], &mut Sink<'_>) -> anyhow::Result<()>) {
-        let losses = std::mem::take(&mut self.sink.losses);
-        let (n_runs, n_rejects) = (self.sink.trajectories.len(), self.sink.rejects.len());
-        formats::read_repaired(text, &mut self.sink, read);
-        let mut own = std::mem::replace(&mut self.sink.losses, losses);
-        if self.sink.trajectories.len() == n_runs
-            && let Some(reason) = self.strangers.reason(text)
-        {
-            self.sink.rejects.truncate(n_rejects);
-            self.sink.rejects.push((0, reason));
-            own = Losses::default();
-        }
-        self.sink.losses.merge(&own);
-    }
-
-    fn finish(mut self, part: &mut Part) {
-        if let Some(session) = self.session.take() {
-            session.finish(&mut self.sink);
-            part.take(&mut self.sink, None, 0);
-        }
-        part.losses.merge(&self.sink.losses);
+        self.finish(lines);
     }
 }

@@ -54,7 +54,7 @@ pub fn redact_logs(
                 continue;
             }
             let forked = forks.take(shared, run, part.input, &mut done.context);
-            if let Forked::Run(jobs::Run { row, steps, .. }) = forked {
+            if let Forked::Run(super::part::Run { row, steps, .. }) = forked {
                 let steps: Vec<StepRow> = step_rows(&row.trajectory, steps).collect();
                 each(&escape::json_line(&messages::messages(&row, &steps))?)?;
                 done.runs += 1;

@@ -1,69 +1,219 @@
-//! Records of other formats among those of a file, where logs of several programs were joined. A reader that does not know
-//! them would leave them out under the name of something else.
+//! Aside of other formats in a file, where logs of several programs were joined. Each record tells its format alone; one that
+//! does not is of the format of those before it. Those of another format are put aside and read as a file of their own.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use crate::logs::formats::reading::{repair, scan};
-use crate::logs::formats::{self, Detected, Entry, Reading};
+use crate::logs::formats::reading::{alike, repair, scan};
+use crate::logs::formats::{self, Detected, Entry, Reading, Source, mapping};
 
-/// What the kinds of records are that were met.
-pub(super) struct Strangers {
-    own: &'static Entry,
-    /// Whoever asks for a format has all records read by it.
-    is_forced: bool,
-    /// Records so far.
-    n: usize,
-    kinds: HashMap<u64, Option<&'static Entry>>,
-    /// Formats that records of this one look like: a line of a session alone may be one of several.
-    alike: Vec<&'static str>,
+/// Where a value stands in its file.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) line: Option<u64>,
+    pub(super) offset: u64,
+    /// Its number, where it is an item of a list.
+    pub(super) index: Option<usize>,
 }
 
+/// So much of a text is looked at first, to tell its format.
+const HEAD_BYTES: usize = 64 << 10;
+
+/// Tells the format of a file in memory, by its head if that is enough.
+pub(super) fn detect_in(bytes: &[u8]) -> Detected {
+    if bytes.len() > HEAD_BYTES {
+        let found = formats::detect(&bytes[..HEAD_BYTES], false);
+        if !matches!(found, Detected::More) {
+            return found;
+        }
+    }
+    formats::detect(bytes, true)
+}
+
+/// Tells the formats of the records of a file.
+pub(super) struct Strangers {
+    /// Formats met so far, first the file's own.
+    met: Vec<&'static Entry>,
+    /// That of the newest record that is told.
+    newest: &'static Entry,
+    kinds: HashMap<u64, &'static Entry>,
+    /// Aside that tell nothing alone, of kinds that were not met before: they wait for one that does.
+    records: Aside,
+    waiting: HashSet<u64>,
+}
+
+/// Aside with their places.
+pub(super) type Aside = Vec<(Place, Vec<u8>)>;
+
+/// More do not wait.
+const MOST_WAITING: usize = 256;
+
 impl Strangers {
-    /// For a file of this format.
-    pub(super) fn new(own: &'static Entry, is_forced: bool) -> Self {
-        Strangers { own, is_forced, n: 0, kinds: HashMap::new(), alike: Vec::new() }
+    /// For a file of this format; none where all records are of it. Whoever asks for a format has all records read by it.
+    pub(super) fn of(own: &'static Entry, source: &Source) -> Option<Self> {
+        let is_mixed =
+            matches!(own.reading, Reading::Values(_) | Reading::Session { .. } | Reading::Sessions { .. });
+        // What a mapping reads is of no format that is known.
+        (is_mixed && !source.is_forced && own.name != mapping::LINES.name).then(|| Self::new(own))
     }
 
-    /// Why a record is not read, if it is of another format.
-    pub(super) fn reason(&mut self, record: &[u8]) -> Option<String> {
-        let own = self.own.name;
-        let other = self.format(record)?;
-        Some(format!(
-            "a record of {other} in a file of {own}\nhint: put the records of {other} into a file of their own"
-        ))
-    }
-
-    fn format(&mut self, record: &[u8]) -> Option<&'static str> {
-        self.n += 1;
-        let other = self.looks_like(record)?;
-        let is_run = |entry: &Entry| matches!(entry.reading, Reading::Values(_));
-        if !is_run(self.own) && !is_run(other) {
-            // The first records are the file's own.
-            if self.n <= formats::LINES_LOOKED_AT {
-                self.alike.push(other.name);
-            }
-            if self.alike.contains(&other.name) {
-                return None;
-            }
+    fn new(own: &'static Entry) -> Self {
+        Strangers {
+            met: vec![own],
+            newest: own,
+            kinds: HashMap::new(),
+            records: Vec::new(),
+            waiting: HashSet::new(),
         }
-        Some(other.name)
     }
 
-    /// What a record alone is, if that is not the format of the file.
-    fn looks_like(&mut self, record: &[u8]) -> Option<&'static Entry> {
-        let (kind, n_kinds) = (scan::kind(record), self.kinds.len());
-        if let Some(known) = self.kinds.get(&kind) {
-            return *known;
+    /// What to do with a record: its format, and those before it that waited and are of the same one; none if it has to wait
+    /// itself for one that tells.
+    pub(super) fn next(&mut self, record: &[u8], place: Place) -> Option<(&'static Entry, Aside)> {
+        if self.tells(record) || self.records.len() >= MOST_WAITING {
+            let (kinds, newest) = (std::mem::take(&mut self.waiting), self.newest);
+            self.kinds.extend(kinds.into_iter().map(|kind| (kind, newest)));
+            return Some((newest, self.rest()));
         }
+        self.records.push((place, record.to_vec()));
+        None
+    }
+
+    pub(super) fn newest(&self) -> &'static Entry {
+        self.newest
+    }
+
+    /// Those that wait still.
+    pub(super) fn rest(&mut self) -> Aside {
+        std::mem::take(&mut self.records)
+    }
+
+    /// Whether the format of a record is known, which then is the newest.
+    fn tells(&mut self, record: &[u8]) -> bool {
+        let kind = scan::kind(record);
+        if let Some(&known) = self.kinds.get(&kind) {
+            self.follow(known, record);
+            return true;
+        }
+        let is_full = self.kinds.len() + self.waiting.len() >= formats::MOST_KINDS;
         // A torn record may look like one of any format.
-        if n_kinds == formats::MOST_KINDS || self.is_forced || !repair::is_json(record) {
-            return None;
+        if is_full || !self.waiting.contains(&kind) && !repair::is_json(record) {
+            return self.waiting.is_empty();
         }
-        let other = match formats::detect(record, true) {
-            Detected::Log(entry, _) if entry.name != self.own.name => Some(entry),
-            _ => None,
+        if !self.waiting.contains(&kind)
+            && let Detected::Log(alone, _) = detect_in(record)
+        {
+            self.kinds.insert(kind, alone);
+            self.follow(alone, record);
+            return true;
+        }
+        self.waiting.insert(kind);
+        false
+    }
+
+    /// Goes on with what looks like a record of this format.
+    fn follow(&mut self, alone: &'static Entry, record: &[u8]) {
+        let is_one = |entry: &Entry| alike::is_one(entry.name, alone.name, record);
+        if !is_one(self.newest) {
+            self.newest = self.met.iter().copied().find(|entry| is_one(entry)).unwrap_or(alone);
+            if !self.met.iter().any(|entry| entry.name == self.newest.name) {
+                self.met.push(self.newest);
+            }
+        }
+    }
+}
+
+/// Aside that were put aside, by format.
+#[derive(Default)]
+pub(super) struct Others(pub(super) Vec<(&'static Entry, Aside)>);
+
+impl Others {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Puts a record aside.
+    pub(super) fn put(&mut self, entry: &'static Entry, text: &[u8], place: Place) {
+        let at = match self.0.iter().position(|(other, _)| other.name == entry.name) {
+            Some(at) => at,
+            None => {
+                self.0.push((entry, Vec::new()));
+                self.0.len() - 1
+            }
         };
-        self.kinds.insert(kind, other);
-        other
+        self.0[at].1.push((place, text.to_vec()));
+    }
+}
+
+/// Takes the records of other formats out of a document that is a record a line; blanks stay in their place.
+pub(super) fn take_out(bytes: &mut [u8], own: &'static Entry, source: &Source) -> Others {
+    let mut others = Others::default();
+    let start = repair::padding(bytes);
+    let end = memchr::memchr(b'\n', &bytes[start..]).map_or(bytes.len(), |end| start + end);
+    let is_of_lines =
+        repair::padding(&bytes[end..]) < bytes.len() - end && formats::is_object(&bytes[start..end]);
+    if source.is_forced || !is_of_lines || matches!(own.reading, Reading::Text(_)) {
+        return others;
+    }
+    let (mut strangers, mut offset, mut line) = (Strangers::new(own), 0, 1);
+    let mut taken: Vec<Place> = Vec::new();
+    for text in bytes.split(|b| *b == b'\n') {
+        let record = repair::without_padding(text);
+        let place = Place { line: Some(line), offset, index: None };
+        if record.starts_with(b"{")
+            && let Some((entry, waiting)) = strangers.next(record, place)
+            && entry.name != own.name
+        {
+            for (place, record) in
+                waiting.iter().map(|(place, text)| (*place, &text[..])).chain([(place, record)])
+            {
+                others.put(entry, record, place);
+                taken.push(place);
+            }
+        }
+        (offset, line) = (offset + text.len() as u64 + 1, line + 1);
+    }
+    for (place, record) in strangers.rest() {
+        if strangers.newest.name != own.name {
+            others.put(strangers.newest, &record, place);
+            taken.push(place);
+        }
+    }
+    for place in taken {
+        let line = &mut bytes[place.offset as usize..];
+        let end = memchr::memchr(b'\n', line).unwrap_or(line.len());
+        line[..end].fill(b' ');
+    }
+    others
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Aside of a log that look like those of another one would be taken out of it.
+    #[test]
+    fn no_record_of_a_log_is_a_stranger_in_it() {
+        let logs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/robust/logs");
+        let (found, _) = crate::logs::input::look(&[logs]).unwrap();
+        let (mut n, mut strangers) = (0, Vec::new());
+        for input in found {
+            let bytes = std::fs::read(&input.path).unwrap();
+            let Detected::Log(own, _) = formats::detect(&bytes, true) else { continue };
+            let mut told = Strangers::new(own);
+            for line in bytes.split(|b| *b == b'\n').filter(|line| formats::is_object(line)) {
+                n += 1;
+                told.tells(line);
+                if told.newest.name != own.name {
+                    strangers.push(format!(
+                        "{} in {}: {}",
+                        told.newest.name,
+                        input.name,
+                        String::from_utf8_lossy(line)
+                    ));
+                    told.newest = own;
+                }
+            }
+        }
+        assert!(n > 200 && strangers.is_empty(), "{n}: {strangers:#?}");
     }
 }

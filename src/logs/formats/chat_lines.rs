@@ -1,4 +1,6 @@
-//! Chats with one message a line: the whole file is one run. Messages are read as those of [`super::openai_chat`].
+//! Chats with one message a line: the whole file is one run, or one for each session that the lines name. Messages are read as those of [`super::openai_chat`].
+
+use std::collections::HashMap;
 
 use super::reading::Draft;
 use super::reading::chat::{Message, Messages};
@@ -13,10 +15,17 @@ pub(super) const ENTRY: Entry = Entry {
 
 #[derive(Default)]
 struct Chat {
+    runs: Vec<Run>,
+    by_session: HashMap<String, usize>,
+    /// That of the newest line.
+    newest: usize,
+}
+
+#[derive(Default)]
+struct Run {
     draft: Draft,
     messages: Messages,
     n_lines: usize,
-    /// The first session that a line names.
     session: Option<String>,
 }
 
@@ -29,20 +38,42 @@ impl Session for Chat {
         let message: Message = serde_json::from_slice(bytes)?;
         let session =
             message.rest.0.iter().find(|(key, raw)| SESSION.contains(&key.as_str()) && raw.get() != "null");
-        if let Some((_, raw)) = session
-            && self.session.get_or_insert_with(|| raw.get().to_owned()) != raw.get()
-        {
-            self.draft.losses.add("line of another session read as one of the same run");
-        }
-        self.messages.read(self.n_lines, message, &mut self.draft);
-        self.n_lines += 1;
+        let session = session.map(|(_, raw)| raw.get().trim_matches('"').to_owned());
+        let run = self.run_of(session);
+        run.messages.read(run.n_lines, message, &mut run.draft);
+        run.n_lines += 1;
         Ok(())
     }
 
     fn finish(mut self: Box<Self>, sink: &mut Sink<'_>) {
-        self.messages.end(&mut self.draft);
-        let task_id = Some(sink.source.stem.clone());
-        self.draft.finish(Trajectory { task_id, is_named_by_file: true, ..Trajectory::default() }, sink);
+        if self.runs.is_empty() {
+            self.runs.push(Run::default());
+        }
+        let is_one = self.runs.len() == 1;
+        for Run { mut draft, mut messages, session, .. } in self.runs {
+            messages.end(&mut draft);
+            let session = session.filter(|_| !is_one);
+            draft.finish(Trajectory::default().of_session(session, &sink.source.stem), sink);
+        }
+    }
+}
+
+impl Chat {
+    /// The run of a line: one that names no session goes on with the newest.
+    fn run_of(&mut self, session: Option<String>) -> &mut Run {
+        if self.runs.is_empty() {
+            self.runs.push(Run::default());
+        }
+        if let Some(session) = session {
+            // What stands before the first name is of the first session.
+            let new = if self.by_session.is_empty() { 0 } else { self.runs.len() };
+            self.newest = *self.by_session.entry(session.clone()).or_insert(new);
+            if self.newest == self.runs.len() {
+                self.runs.push(Run::default());
+            }
+            self.runs[self.newest].session = Some(session);
+        }
+        &mut self.runs[self.newest]
     }
 }
 
@@ -101,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_several_sessions_are_told() {
+    fn sessions_that_the_lines_name_are_runs() {
         let source = Source::test("d/c.jsonl", "chat-lines");
         let mut sink = Sink::new(&source);
         let mut chat = Box::<Chat>::default();
@@ -110,6 +141,8 @@ mod tests {
             chat.value(line.as_bytes()).unwrap();
         }
         chat.finish(&mut sink);
-        assert_eq!(sink.losses.0["line of another session read as one of the same run"], 2);
+        let told = |t: &Trajectory| (t.task_id.clone().unwrap(), t.is_named_by_file, t.steps.len());
+        let runs: Vec<_> = sink.trajectories.iter().map(told).collect();
+        assert_eq!(runs, [("a".to_owned(), false, 3), ("b".to_owned(), false, 2)]);
     }
 }

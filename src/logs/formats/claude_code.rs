@@ -20,7 +20,8 @@
 //!   lines, lines whose uuid came before.
 //! - A tool result is `message.content`, what the model saw; `toolUseResult` repeats it at length.
 //!
-//! A session that was resumed or forked begins with copies of its old lines, uuids and all: so files that
+//! A session that was resumed or forked names several sessions, and its lines hang on each other; those that do not are runs of
+//! their own. It begins with copies of its old lines, uuids and all: so files that
 //! begin with the same uuid are told ([`origin`]), and compared by their steps.
 //!
 //! The system prompt and the tool schemas are not in these logs. Order is by position; times are not monotone.
@@ -45,6 +46,7 @@ use run::Run;
 use tree::{Fate, Node, Tree, What};
 
 use super::reading::Draft;
+use super::reading::apart::{Place, apart};
 use super::reading::draft::{ABANDONED, Losses};
 use super::reading::names::repository_of;
 use super::reading::repair::{string_end, value_end, without_padding};
@@ -64,12 +66,18 @@ struct ClaudeSession {
     uuids: HashSet<String>,
     losses: Losses,
     n_lines: usize,
-    session_id: Option<String>,
-    /// The session of the sub-agents, should the file hold nothing else.
-    agents_session_id: Option<String>,
+    /// The sessions that lines name, in their order.
+    sessions: Vec<Named>,
+    by_name: HashMap<String, usize>,
+    /// What records name as the last line of the conversation, with their positions.
+    leaves: Vec<(usize, Option<String>)>,
     cwd: Option<String>,
-    /// What the newest record names as the last line of the conversation.
-    leaf: Option<String>,
+}
+
+/// A session that a line names.
+struct Named {
+    id: String,
+    cwd: Option<String>,
 }
 
 impl Session for ClaudeSession {
@@ -83,37 +91,19 @@ impl Session for ClaudeSession {
     }
 
     fn finish(mut self: Box<Self>, sink: &mut Sink<'_>) {
-        let is_named_by_file = self.session_id.is_none();
-        let logged = self.session_id.take().or(self.agents_session_id.take());
-        let is_logged = logged.is_some();
-        let session = logged.unwrap_or_else(|| sink.source.stem.clone());
-        let runs = self.cut(&session);
-        sink.losses.merge(&self.losses);
-        let about = Trajectory {
-            repository: self.cwd.as_deref().and_then(repository_of),
-            agent: Some("claude-code".to_owned()),
-            ..Trajectory::default()
+        let places: Vec<Place<'_>> = self.entries.iter().map(|entry| self.place(entry)).collect();
+        let Some(numbers) = apart(&places) else {
+            return self.write(sink);
         };
-        if runs.main.is_empty() && !runs.others.is_empty() {
-            sink.losses.merge(&runs.main.losses);
-        } else {
-            let named = (!is_named_by_file).then(|| session.clone());
-            let about = Trajectory {
-                task_id: Some(session.clone()),
-                is_named_by_file,
-                session: named,
-                ..about.clone()
-            };
-            finish_run(runs.main, about, sink);
+        let mut entries: Vec<Vec<Entry>> = Vec::new();
+        for (entry, number) in std::mem::take(&mut self.entries).into_iter().zip(numbers) {
+            entries.resize_with(entries.len().max(number + 1), Vec::new);
+            entries[number].push(entry);
         }
-        for (name, run) in runs.others {
-            let about = Trajectory {
-                session: is_logged.then(|| format!("{session}/{name}")),
-                task_id: Some(name),
-                parent: Some(session.clone()),
-                ..about.clone()
-            };
-            finish_run(run, about, sink);
+        for entries in entries {
+            self.entries = entries;
+            self.write(sink);
+            self.losses = Losses::default();
         }
     }
 }
@@ -138,6 +128,7 @@ struct Runs {
 struct Progress {
     uuid: Option<String>,
     parent_uuid: Option<String>,
+    session_id: Option<String>,
     is_sidechain: Option<Scalar>,
     agent_id: Option<String>,
     data: ProgressData,
@@ -219,6 +210,84 @@ fn is_progress(bytes: &[u8]) -> bool {
 }
 
 impl ClaudeSession {
+    fn place<'a>(&'a self, entry: &'a Entry) -> Place<'a> {
+        Place {
+            session: entry.session.map(|session| self.sessions[session].id.as_str()),
+            uuid: entry.uuid.as_deref(),
+            parents: [entry.parent.as_deref(), entry.logical_parent.as_deref()],
+            is_said: !matches!(entry.body, Body::Link | Body::Title(_) | Body::Queue { .. }),
+            goes_on: matches!(entry.body, Body::Boundary { .. } | Body::Summary(_)),
+        }
+    }
+
+    /// The number of the session that a line names.
+    fn session(&mut self, id: Option<String>) -> Option<usize> {
+        let id = id?;
+        if let Some(known) = self.by_name.get(&id) {
+            return Some(*known);
+        }
+        self.by_name.insert(id.clone(), self.sessions.len());
+        self.sessions.push(Named { id, cwd: None });
+        Some(self.sessions.len() - 1)
+    }
+
+    /// Hands over the runs of the lines.
+    fn write(&mut self, sink: &mut Sink<'_>) {
+        let is_said = |entry: &&Entry| entry.is_of_conversation;
+        let newest = |is_sidechain: bool| {
+            let of = self.entries.iter().filter(is_said).filter(|entry| entry.is_sidechain == is_sidechain);
+            of.filter_map(|entry| entry.session).next_back()
+        };
+        let cwd = self.entries.iter().find_map(|entry| self.sessions[entry.session?].cwd.as_deref());
+        let cwd = cwd.or(self.cwd.as_deref());
+        let about = Trajectory {
+            repository: cwd.and_then(repository_of),
+            agent: Some("claude-code".to_owned()),
+            ..Trajectory::default()
+        };
+        // That of the sub-agents, should there be nothing else.
+        let (main, agents) = (newest(false), newest(true));
+        let logged = main.or(agents).map(|session| self.sessions[session].id.clone());
+        let (is_named_by_file, is_logged) = (main.is_none(), logged.is_some());
+        let session = logged.unwrap_or_else(|| sink.source.stem.clone());
+        let leaf = self.leaf();
+        let runs = self.cut(&session, leaf.as_deref());
+        sink.losses.merge(&self.losses);
+        if runs.main.is_empty() && !runs.others.is_empty() {
+            sink.losses.merge(&runs.main.losses);
+        } else {
+            let named = (!is_named_by_file).then(|| session.clone());
+            let about = Trajectory {
+                task_id: Some(session.clone()),
+                is_named_by_file,
+                session: named,
+                ..about.clone()
+            };
+            finish_run(runs.main, about, sink);
+        }
+        for (name, run) in runs.others {
+            let about = Trajectory {
+                session: is_logged.then(|| format!("{session}/{name}")),
+                task_id: Some(name),
+                parent: Some(session.clone()),
+                ..about.clone()
+            };
+            finish_run(run, about, sink);
+        }
+    }
+
+    /// What the newest record of these sessions names as the last line, if nothing was said behind it.
+    fn leaf(&self) -> Option<String> {
+        let is_said = |entry: &&Entry| {
+            !entry.is_sidechain
+                && matches!(entry.body, Body::User { .. } | Body::Reply { .. } | Body::Summary(_))
+        };
+        let newest = self.entries.iter().rfind(is_said).map_or(0, |entry| entry.position + 1);
+        let is_ours = |at: &usize| self.entries.binary_search_by_key(at, |entry| entry.position).is_ok();
+        let mut leaves = self.leaves.iter().rev().take_while(|(at, _)| *at >= newest);
+        leaves.find(|(at, _)| is_ours(at)).and_then(|(_, leaf)| leaf.clone())
+    }
+
     fn read_progress(&mut self, line: Progress) {
         let position = self.n_lines;
         self.n_lines += 1;
@@ -234,8 +303,11 @@ impl ClaudeSession {
         if let Some(uuid) = line.uuid
             && self.uuids.insert(uuid.clone())
         {
+            let session = self.session(line.session_id);
             self.entries.push(Entry {
                 position,
+                session,
+                is_of_conversation: false,
                 time: None,
                 uuid: Some(uuid),
                 parent: line.parent_uuid,
@@ -264,13 +336,15 @@ impl ClaudeSession {
         let is_sidechain =
             line::is_true(line.is_sidechain, "isSidechain", &mut self.losses) || line.agent_id.is_some();
         let kind = line.kind.take().unwrap_or_default();
-        if is_said(&kind) {
-            let of = if is_sidechain { &mut self.agents_session_id } else { &mut self.session_id };
-            *of = line.session_id.take().or(of.take());
-            self.cwd = self.cwd.take().or(line.cwd.take());
+        let (session, is_of_conversation) = (self.session(line.session_id.take()), is_said(&kind));
+        if is_of_conversation && let Some(cwd) = line.cwd.take() {
+            let of = session.map_or(&mut self.cwd, |session| &mut self.sessions[session].cwd);
+            of.get_or_insert(cwd);
         }
         let mut entry = Entry {
             position,
+            session,
+            is_of_conversation,
             time: line.timestamp.unwrap_or_default().time(&mut self.losses),
             uuid: line.uuid.take(),
             parent: line.parent.take(),
@@ -280,12 +354,9 @@ impl ClaudeSession {
             body: Body::Link,
         };
         if kind == "last-prompt" {
-            self.leaf = line.leaf.take();
+            self.leaves.push((position, line.leaf.take()));
         }
         entry.body = entry::read(&kind, line, &mut self.losses);
-        if !is_sidechain && matches!(entry.body, Body::User { .. } | Body::Reply { .. } | Body::Summary(_)) {
-            self.leaf = None;
-        }
         self.entries.push(entry);
     }
 
@@ -298,8 +369,8 @@ impl ClaudeSession {
     }
 
     /// Tells the runs in the file apart, and leaves out what was not lived.
-    fn cut(&mut self, session: &str) -> Runs {
-        let (fates, chains, prompts) = self.resolve();
+    fn cut(&mut self, session: &str, leaf: Option<&str>) -> Runs {
+        let (fates, chains, prompts) = self.resolve(leaf);
         let mut main = Run::default();
         let mut others: Vec<(String, Run)> = Vec::new();
         let mut by_key: HashMap<(Option<String>, usize), usize> = HashMap::new();
@@ -350,10 +421,10 @@ impl ClaudeSession {
 
     /// Reads the tree: what became of each line, the chain of each, and the contexts that hold a prompt. What
     /// compactions name by uuids is noted on them by position.
-    fn resolve(&mut self) -> (Vec<Fate>, Vec<usize>, HashSet<usize>) {
+    fn resolve(&mut self, leaf: Option<&str>) -> (Vec<Fate>, Vec<usize>, HashSet<usize>) {
         let nodes: Vec<Node<'_>> = self.entries.iter().map(Entry::node).collect();
         let tree = Tree::new(&nodes);
-        let fates = tree.fates(self.leaf.as_deref().and_then(|leaf| tree.find(leaf)));
+        let fates = tree.fates(leaf.and_then(|leaf| tree.find(leaf)));
         let has_prompt = |i: &usize| nodes[*i].what == What::Prompt;
         let prompts = (0..nodes.len())
             .filter(has_prompt)

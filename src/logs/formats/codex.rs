@@ -20,7 +20,7 @@ use line::{Event, Header, Line, Placed, Record, TurnContext};
 use super::reading::draft::Losses;
 use super::reading::names::{Name, repository_of};
 use super::reading::scalar::Scalar;
-use super::reading::{Draft, record};
+use super::reading::{Draft, heads, record};
 use super::{Entry, Origin, Reading, Session, Sink};
 use crate::trajectory::Trajectory;
 
@@ -35,6 +35,8 @@ struct Codex {
     records: Vec<Placed>,
     exec: exec::Open,
     header: Option<Header>,
+    /// The sessions that headers named.
+    ids: Vec<String>,
     tokens_sent: Option<u64>,
     losses: Losses,
     n_lines: usize,
@@ -46,6 +48,15 @@ impl Session for Codex {
         self.read(line, bytes)?;
         self.n_lines += 1;
         Ok(())
+    }
+
+    /// Of a fork the headers of the older sessions stand at the beginning.
+    fn is_another(&self, bytes: &[u8]) -> bool {
+        let id = || {
+            let id = |kind, pointer| heads::id(bytes, kind, pointer);
+            id("session_meta", "/payload/id").or_else(|| id("thread.started", "/thread_id"))
+        };
+        !self.records.is_empty() && !self.ids.is_empty() && id().is_some_and(|id| !self.ids.contains(&id))
     }
 
     fn finish(mut self: Box<Self>, sink: &mut Sink<'_>) {
@@ -115,6 +126,7 @@ impl Codex {
 
     /// The first header is that of the file.
     fn read_header(&mut self, header: Header) {
+        self.ids.extend(header.id.iter().chain(&header.forked_from).cloned());
         match &self.header {
             None => self.header = Some(header),
             Some(known) if known.id == header.id => self.losses.add("header that a resumed session repeats"),
@@ -144,6 +156,7 @@ impl Codex {
             self.push(None, Record::ReplyEnds);
         }
         if let Some(id) = line.thread_id {
+            self.ids.push(id.clone());
             self.header.get_or_insert_default().id.get_or_insert(id);
         }
         if let Some(usage) = line.usage.and_then(|usage| usage.usage()) {

@@ -15,7 +15,7 @@ use super::reading::draft::{ABANDONED, Losses};
 use super::reading::names::{Name, repository_of};
 use super::reading::reply::{Call, Reply};
 use super::reading::scalar::Scalar;
-use super::reading::{Content, Draft, List, record};
+use super::reading::{Content, Draft, List, heads, record};
 use super::{Entry, Origin, Reading, Session, Sink};
 use crate::trajectory::Trajectory;
 
@@ -102,6 +102,12 @@ impl Session for Copilot {
         self.by_id.extend(line.id.clone().map(|id| (id, self.lines.len())));
         self.lines.push((self.n_lines - 1, line));
         Ok(())
+    }
+
+    fn is_another(&self, bytes: &[u8]) -> bool {
+        let known = || self.lines.iter().find_map(|(_, line)| line.data.as_ref()?.session_id.as_ref());
+        let id = heads::id(bytes, "session.start", "/data/sessionId");
+        id.is_some_and(|id| known().is_some_and(|known| *known != id))
     }
 
     fn finish(mut self: Box<Self>, sink: &mut Sink<'_>) {

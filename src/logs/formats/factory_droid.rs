@@ -15,7 +15,7 @@ use super::reading::draft::enclosed;
 use super::reading::names::repository_of;
 use super::reading::reply::Call;
 use super::reading::scalar::Scalar;
-use super::reading::{Content, Draft, fields, record};
+use super::reading::{Content, Draft, fields, heads, record};
 use super::{Entry, Origin, Reading, Session, Sink};
 use crate::trajectory::Trajectory;
 
@@ -66,6 +66,16 @@ impl Session for Droid {
     fn value(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
         self.lines.push(serde_json::from_slice(bytes)?);
         Ok(())
+    }
+
+    fn is_another(&self, bytes: &[u8]) -> bool {
+        let id =
+            heads::id(bytes, "session_start", "/id").or_else(|| heads::id(bytes, "system", "/session_id"));
+        let of = |line: &Line| match line.kind.as_deref() {
+            Some("session_start") => line.id.clone(),
+            _ => line.session.clone(),
+        };
+        id.is_some_and(|id| self.lines.iter().find_map(of).is_some_and(|known| known != id))
     }
 
     fn finish(mut self: Box<Self>, sink: &mut Sink<'_>) {

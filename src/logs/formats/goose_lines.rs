@@ -40,6 +40,15 @@ impl Session for Lines {
         Ok(())
     }
 
+    fn is_another(&self, bytes: &[u8]) -> bool {
+        let is_begun = self.about.is_some() && !self.sessions.is_empty();
+        let head = || serde_json::from_slice::<serde_json::Value>(bytes).unwrap_or_default();
+        is_begun
+            && memchr::memmem::find(&bytes[..bytes.len().min(512)], b"\"working_dir\"").is_some()
+            && head().get("role").is_none()
+            && head().get("working_dir").is_some()
+    }
+
     fn finish(mut self: Box<Self>, sink: &mut Sink<'_>) {
         for (session, messages) in self.sessions {
             let about = self.about.take().unwrap_or_default();

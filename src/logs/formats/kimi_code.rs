@@ -14,7 +14,7 @@ use super::reading::draft::{ABANDONED, Losses};
 use super::reading::reply::{Call, Reply};
 use super::reading::scalar::Scalar;
 use super::reading::usage::TokenCounts;
-use super::reading::{Content, Draft, record};
+use super::reading::{Content, Draft, heads, record};
 use super::{Entry, Origin, Reading, Session, Sink, Source};
 use crate::trajectory::{Kind, Role, Trajectory, Usage};
 
@@ -151,6 +151,12 @@ impl Session for Kimi {
             _ => self.leave_out(&kind),
         }
         Ok(())
+    }
+
+    /// No line names the session: a second head is that of another file.
+    fn is_another(&self, bytes: &[u8]) -> bool {
+        !self.items.is_empty()
+            && heads::head(bytes, "metadata").is_some_and(|head| head["protocol_version"].is_string())
     }
 
     fn finish(mut self: Box<Self>, sink: &mut Sink<'_>) {

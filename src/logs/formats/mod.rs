@@ -79,6 +79,7 @@ mod vscode_chat;
 mod vscode_journal;
 mod who_and_when;
 
+use reading::alike;
 use reading::draft::Losses;
 use reading::fields;
 use reading::list::{self, Items};
@@ -196,11 +197,15 @@ pub(crate) fn read_text(bytes: &[u8], sink: &mut Sink<'_>, read: fn(&str, &mut S
 /// Reads the values of one file into one run.
 pub(crate) trait Session {
     fn value(&mut self, bytes: &[u8]) -> anyhow::Result<()>;
+    /// Whether a value is the first one of another session, where logs of several were joined.
+    fn is_another(&self, _bytes: &[u8]) -> bool {
+        false
+    }
     fn finish(self: Box<Self>, sink: &mut Sink<'_>);
 }
 
 /// Raised when a reader gives other rows of a file than before: files that were read by an earlier one are read again.
-pub const READERS_VERSION: u32 = 4;
+pub const READERS_VERSION: u32 = 5;
 
 /// What tells forks, where a format's files hold whole runs and are no sessions.
 pub(crate) static FORKED: &[(&str, fn(&[u8], bool) -> Origin)] =
@@ -285,6 +290,7 @@ pub fn find(name: &str) -> anyhow::Result<&'static Entry> {
 }
 
 /// What a reader is told about the file it reads from.
+#[derive(Clone)]
 pub(crate) struct Source {
     /// Path relative to what was given on the command line.
     pub(crate) path: String,
@@ -344,6 +350,9 @@ pub(crate) use opencode_tree::session_of as session_of_tree;
 
 /// What a file of values is that is a log of no format that is known.
 pub(crate) const UNKNOWN: &str = "JSON of no known format";
+
+/// What stands before records in the logs of programs.
+pub(crate) const WORDS: &str = "words of a log before a record left out";
 
 /// Why so many are not read.
 pub(crate) const MANY: &str = "\nhint: --max-memory allows an object per kB of it to one";
@@ -405,9 +414,14 @@ pub(crate) fn read_repaired(
     }
     note(sink);
     let mut n_values = 0;
-    for part in parts {
+    for (i, part) in parts.iter().enumerate() {
         if !part.is_whole && is_of_list(&text[part.range.clone()]) {
             sink.losses.add("comma or bracket of a list beside a value left out");
+            continue;
+        }
+        let next = parts.get(i + 1).is_some_and(|next| next.is_whole);
+        if !part.is_whole && next && is_words(&text[part.range.clone()]) {
+            sink.losses.add(WORDS);
             continue;
         }
         n_values += 1;
@@ -419,6 +433,11 @@ pub(crate) fn read_repaired(
 /// Whether nothing but the punctuation of a list stands there.
 fn is_of_list(bytes: &[u8]) -> bool {
     bytes.iter().all(|b| b",[]".contains(b) || b.is_ascii_whitespace())
+}
+
+/// Whether they can be no part of JSON.
+fn is_words(bytes: &[u8]) -> bool {
+    bytes.iter().any(u8::is_ascii_alphabetic) && !bytes.iter().any(|b| b"{}[]\"\\".contains(b))
 }
 
 /// Reads one of the values that stand in one place.
@@ -707,6 +726,27 @@ fn detect_at(head: &[u8], whole: bool) -> Detected {
     }
 }
 
+/// Of an object in which a log stands under a key: where, as `jq` says it, and the format.
+pub(crate) fn envelope(head: &[u8], whole: bool) -> Option<(String, &'static str)> {
+    let log = |text: &[u8], whole: bool| match detect(text, whole) {
+        Detected::Log(entry, _) => Some(entry.name),
+        _ => None,
+    };
+    let head = &head[repair::padding(head)..];
+    let fields = scan::fields(head).into_iter().take(LINES_LOOKED_AT);
+    fields.filter(|(_, value)| is_json(value)).find_map(|(key, value)| {
+        let path = format!(".{}", String::from_utf8_lossy(key));
+        let end = repair::value_end(value, 0);
+        if let Some(format) = log(&value[..end.unwrap_or(value.len())], whole || end.is_some()) {
+            return Some((path, format));
+        }
+        // The records of a log in a list.
+        let item = value.strip_prefix(b"[")?.trim_ascii_start();
+        let item = &item[..repair::value_end(item, 0)?];
+        log(item, true).map(|format| (path + "[]", format))
+    })
+}
+
 fn shape_of<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Shape {
     let mut shape = Shape::default();
     for line in lines {
@@ -731,11 +771,29 @@ fn by_lines(lines: &Beginning<'_>, shape: &Shape, head: &[u8], whole: bool) -> D
         return all;
     }
     let known = |found: Detected| (!matches!(found, Detected::NoLog(_))).then_some(found);
-    let sound = lines.whole.iter().copied().filter(is_sound);
-    known(of(&shape_of(sound.chain(lines.cut.filter(|line| is_json(line))))))
+    let sound = || lines.whole.iter().copied().filter(is_sound);
+    let found = known(of(&shape_of(sound().chain(lines.cut.filter(|line| is_json(line))))))
         .or_else(|| known(all))
         .or_else(|| by_later_lines(head, whole))
-        .unwrap_or(Detected::NoLog(UNKNOWN))
+        .unwrap_or(Detected::NoLog(UNKNOWN));
+    first_of_several(&found, sound()).unwrap_or(found)
+}
+
+/// The format of the first lines, where the lines together look like another one: logs of several formats may have been joined.
+/// A line that is alone may be damaged.
+fn first_of_several<'a>(found: &Detected, lines: impl Iterator<Item = &'a [u8]>) -> Option<Detected> {
+    let Detected::Log(entry, _) = found else { return None };
+    let told = lines.filter_map(|line| match by_shape(&shape_of([line].into_iter()), line, Layout::Lines) {
+        told @ Detected::Log(other, _) => {
+            Some((told, other.name, alike::is_one(entry.name, other.name, line)))
+        }
+        _ => None,
+    });
+    let told: Vec<(Detected, &str, bool)> = told.collect();
+    let (_, first, is_one) = told.first()?;
+    let n = told.iter().filter(|(_, name, _)| name == first).count();
+    let is_first = !is_one && (n > 1 || !told.iter().any(|(.., is_one)| *is_one));
+    told.into_iter().next().filter(|_| is_first).map(|(told, ..)| told)
 }
 
 /// How many records of each kind were looked at: of those that begin alike the first ones are enough.
@@ -915,7 +973,7 @@ fn is_value(line: &[u8]) -> bool {
 }
 
 /// Whether a line begins with a whole object.
-fn is_object(line: &[u8]) -> bool {
+pub(crate) fn is_object(line: &[u8]) -> bool {
     line.starts_with(b"{\"") && is_value(line)
 }
 
@@ -1063,19 +1121,25 @@ fn agents(s: &Shape, layout: Layout) -> Option<Detected> {
     }
     let is_gemini_line =
         s.has_any(&["$set.lastUpdated", "$set.messages", "$rewindTo"]) || s.has_all(&["id", "type=gemini"]);
+    let is_asked = s.has_all(&["id", "timestamp", "type=user", "content"])
+        && !s.has_any(&["message", "uuid", "parentId", "sessionId", "session_id", "role", "data"]);
     let is_content = ["[]", "history[]"]
         .iter()
         .any(|list| s.has(&format!("{list}.role")) && s.has(&format!("{list}.parts")));
-    if s.has_all(&["sessionId", "projectHash"]) || is_gemini_line || is_content {
+    if s.has_all(&["sessionId", "projectHash"]) || is_gemini_line || is_asked || is_content {
         return Some(reader("gemini-cli", layout));
     }
     let is_copilot =
         |p: &str| p.starts_with("type=session.") || p == "type=user.message" || p == "type=assistant.message";
-    if s.has_all(&["data", "id", "timestamp"]) && s.any(is_copilot) {
+    let is_event = |p: &str| p.strip_prefix("type=").is_some_and(|kind| kind.contains('.'));
+    let is_of_copilot = s.any(is_copilot) || s.any(is_event) && !s.has("aggregate_id");
+    if s.has_all(&["data", "id", "timestamp"]) && is_of_copilot {
         return Some(reader("copilot-cli", Layout::Lines));
     }
-    if s.any(|p| p.starts_with("type=context.append_"))
-        || s.has_all(&["type=metadata", "protocol_version", "type=config.update"])
+    let is_kimi = |p: &str| p.starts_with("type=context.append_") || p == "type=turn.prompt";
+    if s.any(is_kimi)
+        || s.has_all(&["type=metadata", "protocol_version"])
+        || s.has("time") && s.any(is_event) && !s.has_any(&["data", "timestamp", "id"])
     {
         return Some(reader("kimi-code", Layout::Lines));
     }
@@ -1086,8 +1150,8 @@ fn agents(s: &Shape, layout: Layout) -> Option<Detected> {
     if is_wire || is_context {
         return Some(reader("kimi-cli", Layout::Document));
     }
-    if s.has_all(&["uuid", "parentUuid", "sessionId"]) && s.has("message.parts") && !s.has("message.content")
-    {
+    let is_qwen = s.has("message.parts") && !s.has("message.content") || s.has("systemPayload");
+    if s.has_all(&["uuid", "parentUuid", "sessionId"]) && is_qwen {
         return Some(reader("qwen-code", Layout::Lines));
     }
     None
@@ -1096,7 +1160,9 @@ fn agents(s: &Shape, layout: Layout) -> Option<Detected> {
 /// A message of pi, where the line that begins its session is damaged or gone.
 fn is_pi(s: &Shape) -> bool {
     let own = ["role=toolResult", "role=bashExecution", "content[].type=toolCall", "stopReason"];
-    s.has("type=message") && own.iter().any(|own| s.has(&format!("message.{own}")))
+    let is_old = s.has_all(&["timestamp", "message.role", "message.content"])
+        && !s.has_any(&["id", "uuid", "session_id", "sessionId"]);
+    s.has("type=message") && (is_old || own.iter().any(|own| s.has(&format!("message.{own}"))))
 }
 
 /// Lines of sessions, each told by the records of what was said: the line that begins a session may be damaged or gone.
@@ -1118,7 +1184,10 @@ fn sessions(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
     }
     let is_said = s.has_any(&["type=user", "type=assistant"]) && s.has("message.content");
     if s.has("session_id")
-        && (s.has("type=system") || s.has_all(&["message", "parent_tool_use_id"]) || is_said)
+        && (s.has("type=system")
+            || s.has_all(&["type=result", "subtype"])
+            || s.has_all(&["message", "parent_tool_use_id"])
+            || is_said)
     {
         return Some(reader("claude-stream", if layout == Layout::Items { layout } else { Layout::Lines }));
     }

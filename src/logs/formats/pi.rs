@@ -17,7 +17,7 @@ use super::reading::names::{Name, repository_of};
 use super::reading::reply::{Call, Reply};
 use super::reading::scalar::Scalar;
 use super::reading::usage::TokenCounts;
-use super::reading::{Draft, List, record};
+use super::reading::{Draft, List, heads, record};
 use super::{Entry, Origin, Reading, Session, Sink};
 use crate::trajectory::Trajectory;
 
@@ -138,6 +138,13 @@ impl Session for Pi {
             self.lines.push(line);
         }
         Ok(())
+    }
+
+    fn is_another(&self, bytes: &[u8]) -> bool {
+        let id = heads::id(bytes, "session", "/id");
+        let is_head = |line: &&Line| line.kind.as_deref() == Some("session");
+        let known = || self.lines.iter().filter(is_head).next_back();
+        id.is_some_and(|id| known().is_some_and(|known| known.id.as_ref() != Some(&id)))
     }
 
     fn finish(mut self: Box<Self>, sink: &mut Sink<'_>) {

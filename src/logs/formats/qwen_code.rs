@@ -11,6 +11,7 @@
 
 use std::collections::HashMap;
 
+use super::reading::apart::{Place, apart};
 use super::reading::branch::{Parent, lived};
 use super::reading::draft::{ABANDONED, Losses};
 use super::reading::names::repository_of;
@@ -70,58 +71,82 @@ impl Session for Qwen {
     }
 
     fn finish(mut self: Box<Self>, sink: &mut Sink<'_>) {
-        let first = |of: fn(&Line) -> &Option<String>| self.lines.iter().find_map(|line| of(line).clone());
-        let logged = first(|line| &line.session_id);
-        let is_logged = logged.is_some();
-        let session = logged.clone().unwrap_or_else(|| sink.source.stem.clone());
-        let about = Trajectory {
-            repository: first(|line| &line.cwd).and_then(|cwd| repository_of(&cwd)),
-            agent: Some("qwen-code".to_owned()),
-            ..Trajectory::default()
-        };
-        let (main, agents) = self.cut();
+        let lines: Vec<Placed> = std::mem::take(&mut self.lines).into_iter().enumerate().collect();
+        let numbers = apart(&lines.iter().map(place).collect::<Vec<_>>());
+        let mut runs: Vec<Vec<Placed>> = Vec::new();
+        let numbers = numbers.unwrap_or_else(|| vec![0; lines.len()]);
+        for (line, number) in lines.into_iter().zip(numbers) {
+            runs.resize_with(runs.len().max(number + 1), Vec::new);
+            runs[number].push(line);
+        }
+        if runs.is_empty() {
+            runs.push(Vec::new());
+        }
+        runs.into_iter().for_each(|lines| write_session(lines, &mut self.losses, sink));
         sink.losses.merge(&self.losses);
-        if !main.is_empty() || agents.is_empty() {
-            write(main, about.clone().of_session(logged, &sink.source.stem), sink);
-        }
-        for (agent, lines) in agents {
-            let task_id = Some(format!("agent-{agent}"));
-            let named = is_logged.then(|| format!("{session}/agent-{agent}"));
-            let parent = Some(session.clone());
-            write(lines, Trajectory { task_id, session: named, parent, ..about.clone() }, sink);
-        }
+    }
+}
+
+fn place((_, line): &Placed) -> Place<'_> {
+    Place {
+        session: line.session_id.as_deref(),
+        uuid: line.uuid.as_deref(),
+        parents: [line.parent.as_deref(), None],
+        is_said: line.message.is_some(),
+        goes_on: line.payload.is_some(),
+    }
+}
+
+/// Hands over the runs of one session.
+fn write_session(lines: Vec<Placed>, losses: &mut Losses, sink: &mut Sink<'_>) {
+    let first = |of: fn(&Line) -> &Option<String>| lines.iter().find_map(|(_, line)| of(line).clone());
+    let logged = first(|line| &line.session_id);
+    let is_logged = logged.is_some();
+    let session = logged.clone().unwrap_or_else(|| sink.source.stem.clone());
+    let about = Trajectory {
+        repository: first(|line| &line.cwd).and_then(|cwd| repository_of(&cwd)),
+        agent: Some("qwen-code".to_owned()),
+        ..Trajectory::default()
+    };
+    let (main, agents) = cut(lines, losses);
+    if !main.is_empty() || agents.is_empty() {
+        write(main, about.clone().of_session(logged, &sink.source.stem), sink);
+    }
+    for (agent, lines) in agents {
+        let task_id = Some(format!("agent-{agent}"));
+        let named = is_logged.then(|| format!("{session}/agent-{agent}"));
+        let parent = Some(session.clone());
+        write(lines, Trajectory { task_id, session: named, parent, ..about.clone() }, sink);
     }
 }
 
 /// A line with its place in the file.
 type Placed = (usize, Line);
 
-impl Qwen {
-    /// The lines that were lived, and those of each sub-agent.
-    fn cut(&mut self) -> (Vec<Placed>, Vec<(String, Vec<Placed>)>) {
-        let mut agents: Vec<(String, Vec<Placed>)> = Vec::new();
-        let mut by_agent: HashMap<String, usize> = HashMap::new();
-        let mut main: Vec<Placed> = Vec::new();
-        for (i, mut line) in std::mem::take(&mut self.lines).into_iter().enumerate() {
-            let Some(agent) = line.agent_id.take() else {
-                main.push((i, line));
-                continue;
-            };
-            let at = *by_agent.entry(agent.clone()).or_insert_with(|| {
-                agents.push((agent, Vec::new()));
-                agents.len() - 1
-            });
-            agents[at].1.push((i, line));
-        }
-        let is_lived = lived(main.iter().map(|(_, line)| {
-            (line.uuid.as_deref(), line.parent.as_deref().map_or(Parent::Before, Parent::Named))
-        }));
-        let n_all = main.len();
-        let mut is_lived = is_lived.into_iter();
-        main.retain(|_| is_lived.next() == Some(true));
-        self.losses.add_n(ABANDONED, (n_all - main.len()) as u64);
-        (main, agents)
+/// The lines that were lived, and those of each sub-agent.
+fn cut(lines: Vec<Placed>, losses: &mut Losses) -> (Vec<Placed>, Vec<(String, Vec<Placed>)>) {
+    let mut agents: Vec<(String, Vec<Placed>)> = Vec::new();
+    let mut by_agent: HashMap<String, usize> = HashMap::new();
+    let mut main: Vec<Placed> = Vec::new();
+    for (i, mut line) in lines {
+        let Some(agent) = line.agent_id.take() else {
+            main.push((i, line));
+            continue;
+        };
+        let at = *by_agent.entry(agent.clone()).or_insert_with(|| {
+            agents.push((agent, Vec::new()));
+            agents.len() - 1
+        });
+        agents[at].1.push((i, line));
     }
+    let is_lived = lived(main.iter().map(|(_, line)| {
+        (line.uuid.as_deref(), line.parent.as_deref().map_or(Parent::Before, Parent::Named))
+    }));
+    let n_all = main.len();
+    let mut is_lived = is_lived.into_iter();
+    main.retain(|_| is_lived.next() == Some(true));
+    losses.add_n(ABANDONED, (n_all - main.len()) as u64);
+    (main, agents)
 }
 
 fn write(lines: Vec<Placed>, about: Trajectory, sink: &mut Sink<'_>) {

@@ -48,6 +48,17 @@ impl Session for Journal {
         Ok(())
     }
 
+    /// The whole chat may be logged anew; another one has another id.
+    fn is_another(&self, bytes: &[u8]) -> bool {
+        let is_head = bytes.len() > 2 && memchr::memmem::find(&bytes[..bytes.len().min(32)], b"0").is_some();
+        if self.chat.is_null() || !is_head {
+            return false;
+        }
+        let change: Change = serde_json::from_slice(bytes).unwrap_or_default();
+        let ids = [Some(&self.chat), change.value.as_ref()].map(|chat| chat?.get("sessionId")?.as_str());
+        change.kind == Some(0) && ids[0].is_some() && ids[1].is_some() && ids[0] != ids[1]
+    }
+
     fn finish(self: Box<Self>, sink: &mut Sink<'_>) {
         sink.losses.merge(&self.losses);
         if self.chat.is_null() {

@@ -26,6 +26,9 @@ const UNSENT: [&str; 10] = [
 /// A line that hangs in the tree, with what of it is read.
 pub(super) struct Entry {
     pub(super) position: usize,
+    /// The session that the line names, by its number.
+    pub(super) session: Option<usize>,
+    pub(super) is_of_conversation: bool,
     pub(super) time: Option<i64>,
     pub(super) uuid: Option<String>,
     pub(super) parent: Option<String>,

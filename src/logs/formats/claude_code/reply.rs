@@ -81,7 +81,11 @@ impl Reply {
             }
             match self.earlier(&new.part, from) {
                 Some(i) => {
-                    losses.add("repeated block of one reply merged");
+                    let told = match self.parts[i].part.differs(&new.part) {
+                        true => "another block under the id of one of the same reply left out",
+                        false => "repeated block of one reply merged",
+                    };
+                    losses.add(told);
                     self.parts[i].part.grow(new.part);
                     from = i + 1;
                 }
@@ -143,6 +147,17 @@ impl Part {
         }
     }
 
+    /// Whether it is another block under the same id, and no state of this one.
+    fn differs(&self, other: &Part) -> bool {
+        let (a, b) = match (self, other) {
+            (Part::Call { arguments: a, .. }, Part::Call { arguments: b, .. }) => (a.trim(), b.trim()),
+            (Part::Result { text: a, .. }, Part::Result { text: b, .. }) => (a.trim(), b.trim()),
+            _ => return false,
+        };
+        // A call begins without arguments.
+        !a.starts_with(b) && !b.starts_with(a) && ![a, b].contains(&"{}")
+    }
+
     /// Becomes the later state, if that is no shorter.
     fn grow(&mut self, later: Part) {
         let length = |part: &Part| match part {
@@ -191,6 +206,23 @@ mod tests {
         assert_eq!(read(&arguments), (vec![call("1", "{\"a\":1}")], 1));
         // Two texts of one list are two texts, though one begins with the other.
         assert_eq!(read(&[&whole]).0.len(), 4);
+    }
+
+    #[test]
+    fn another_block_under_one_id_is_told() {
+        let mut told = Vec::new();
+        for arguments in ["{}", "{\"a\":1}", "{\"b\":22}"] {
+            let (mut reply, mut losses) = (Reply::default(), Losses::default());
+            for arguments in ["{\"a\":1}", arguments] {
+                reply.add(
+                    vec![Placed { part: call("1", arguments), position: 0, time: None }],
+                    None,
+                    &mut losses,
+                );
+            }
+            told.push(losses.0.contains_key("another block under the id of one of the same reply left out"));
+        }
+        assert_eq!(told, [false, false, true]);
     }
 
     #[test]

@@ -306,9 +306,9 @@ impl Run {
                     else {
                         return;
                     };
-                    // What a reply saw stays: another text behind it is another observation.
+                    // What a reply saw stays, and so does another text: it is another observation.
                     let is_seen = self.newest > Some(*index);
-                    if !is_seen || *old == text {
+                    if *old == text || !is_seen && is_state(old, &text) {
                         self.losses.add("repeated result of one call merged");
                         if text.len() > old.len() {
                             (*old, *was_error) = (text, is_error);
@@ -382,6 +382,12 @@ fn draft_clearing(calls: &[String], messages: &[usize], draft: &mut Draft) -> bo
     let n_lost = calls.len() - n_calls + messages.len() - n_messages;
     draft.losses.add_n("cleared message that is not in the log", n_lost as u64);
     n_calls + n_messages > 0
+}
+
+/// Whether one of them is the other one at an earlier time.
+fn is_state(a: &str, b: &str) -> bool {
+    let (a, b) = (a.trim(), b.trim());
+    a.starts_with(b) || b.starts_with(a)
 }
 
 /// Notes on each item the last segment that a compaction kept it for. A call is never kept without its results,

@@ -11,6 +11,7 @@ use super::finish_run;
 use super::line::Line;
 use super::run::Run;
 use crate::logs::formats::reading::draft::Losses;
+use crate::logs::formats::reading::heads;
 use crate::logs::formats::reading::names::repository_of;
 use crate::logs::formats::reading::usage::dollars;
 use crate::logs::formats::{Session, Sink};
@@ -56,6 +57,11 @@ impl Session for Stream {
         Ok(())
     }
 
+    fn is_another(&self, bytes: &[u8]) -> bool {
+        let is_other = |id| self.session.as_ref().is_some_and(|known| *known != id);
+        heads::id(bytes, "system", "/session_id").is_some_and(is_other)
+    }
+
     fn finish(self: Box<Self>, sink: &mut Sink<'_>) {
         sink.losses.merge(&self.losses);
         let is_logged = self.session.is_some();
@@ -90,6 +96,8 @@ impl Stream {
         let (position, call) = (self.n_lines, line.parent_call.take());
         let entry = Entry {
             position,
+            session: None,
+            is_of_conversation: true,
             time: line.timestamp.take().unwrap_or_default().time(&mut self.losses),
             uuid: line.uuid.take(),
             parent: None,

@@ -925,6 +925,29 @@ fn numbers_marks_and_times_are_read_strictly() {
 }
 
 #[test]
+fn another_result_of_one_call_stays() {
+    let results = |texts: [&str; 3]| {
+        let [a, b, c] = texts;
+        let lines = [
+            user("1", "", "T"),
+            reply("2", "1", "m1", &call("t1")),
+            result("3", "2", "t1", a),
+            result("4", "2", "t1", b),
+            result("5", "2", "t1", c),
+            reply("6", "5", "m2", &say("Done.")),
+        ];
+        let (t, losses) = run(&lines);
+        let texts = t.steps.iter().filter(|s| s.kind == crate::trajectory::Kind::Observation);
+        let n_merged = losses.0.get("repeated result of one call merged").copied().unwrap_or(0);
+        let n_other = losses.0.get("tool result without a call").copied().unwrap_or(0);
+        (texts.map(|s| s.text.clone()).collect::<Vec<_>>().join("|"), n_merged, n_other)
+    };
+    assert_eq!(results(["out", "else", "else"]), ("out|else".to_owned(), 1, 1));
+    // A result that grows is one.
+    assert_eq!(results(["", "out", "out, more"]), ("out, more".to_owned(), 2, 0));
+}
+
+#[test]
 fn a_result_that_a_reply_saw_stays() {
     let lines = [
         user("1", "", "T"),

@@ -1,11 +1,14 @@
 //! What the readers share: typed records that count their fields, message contents, the draft of
 //! a trajectory, repair of broken text, and the shape of a file by which its format is told.
 
+pub(crate) mod alike;
+pub(crate) mod apart;
 pub(crate) mod branch;
 pub(crate) mod chat;
 pub(crate) mod content;
 pub(crate) mod draft;
 pub(crate) mod fields;
+pub(crate) mod heads;
 pub(crate) mod items;
 pub(crate) mod list;
 pub(crate) mod message;

@@ -174,11 +174,19 @@ pub(crate) fn scan(bytes: &[u8], start: usize) -> Scanned {
 /// values.
 pub(crate) fn keys(bytes: &[u8]) -> Vec<&[u8]> {
     let mut keys = Vec::new();
-    each_key(bytes, |key| keys.push(key));
+    each_field(bytes, |key, _| keys.push(key));
     keys
 }
 
-fn each_key<'a>(bytes: &'a [u8], mut take: impl FnMut(&'a [u8])) {
+/// The keys of an object, with their quotes, each with what begins behind it.
+pub(crate) fn fields(bytes: &[u8]) -> Vec<(&[u8], &[u8])> {
+    let mut fields = Vec::new();
+    each_field(bytes, |key, value| fields.push((key, value)));
+    fields
+}
+
+/// The same, one by one.
+fn each_field<'a>(bytes: &'a [u8], mut take: impl FnMut(&'a [u8], &'a [u8])) {
     let mut at = 1;
     let skip = |at: usize, also: u8| {
         let is_skipped = |b: &u8| b.is_ascii_whitespace() || *b == also;
@@ -190,22 +198,40 @@ fn each_key<'a>(bytes: &'a [u8], mut take: impl FnMut(&'a [u8])) {
             break;
         }
         let end = string_end(bytes, at).unwrap_or(bytes.len());
-        take(&bytes[at..end]);
-        let Some(end) = value_end(bytes, skip(end, b':')) else {
+        let value = skip(end, b':');
+        take(&bytes[at..end], &bytes[value..]);
+        let Some(end) = value_end(bytes, value) else {
             break;
         };
         at = end;
     }
 }
 
-/// A hash of the keys that stand in the first bytes of a line (FNV-1a): what tells it from lines of other kinds.
+/// Keys whose values tell kinds of records apart.
+const TELLING: [&[u8]; 4] = [b"\"type\"", b"\"role\"", b"\"kind\"", b"\"object\""];
+
+/// A hash of the keys that stand in the first bytes of a line, also of an object that goes on behind them, and of the words that
+/// tell its type (FNV-1a): what tells it from lines of other kinds.
 pub(crate) fn kind(line: &[u8]) -> u64 {
     let mut kind = 0xcbf2_9ce4_8422_2325_u64;
-    each_key(&line[..line.len().min(KEYS_LOOKED_AT)], |key| {
-        for byte in key {
+    let mut add = |bytes: &[u8]| {
+        for byte in bytes {
             kind = (kind ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
-    });
+    };
+    let mut object = &line[..line.len().min(KEYS_LOOKED_AT)];
+    while !object.is_empty() {
+        let mut last: &[u8] = b"";
+        each_field(object, |key, value| {
+            add(key);
+            if TELLING.contains(&key) && value.starts_with(b"\"") {
+                add(&value[..string_end(value, 0).unwrap_or(0)]);
+            }
+            last = value;
+        });
+        let goes_on = last.starts_with(b"{") && value_end(last, 0).is_none();
+        object = if goes_on { last } else { b"" };
+    }
     kind
 }
 
@@ -264,6 +290,19 @@ mod tests {
         assert_eq!(told(r#"{"a":{"b":["c"]}, "d" : "e","f"#), ["\"a\"", "\"d\"", "\"f"]);
         assert_eq!(told(r#"{"a":1{"b":2}"#), ["\"a\""]);
         assert_eq!(told("{"), [""; 0]);
+    }
+
+    #[test]
+    fn a_kind_is_told_by_keys_and_the_word_of_its_type() {
+        let is_same = |a: &str, b: &str| kind(a.as_bytes()) == kind(b.as_bytes());
+        assert!(is_same(r#"{"type":"user","n":1}"#, r#"{"type" : "user", "n":{"x":2}}"#));
+        assert!(!is_same(r#"{"type":"user","n":1}"#, r#"{"type":"tool","n":1}"#));
+        assert!(!is_same(r#"{"type":"user","n":1}"#, r#"{"type":"user","m":1}"#));
+        assert!(is_same(r#"{"id":"a"}"#, r#"{"id":"b"}"#));
+        let message = |role: &str| {
+            format!(r#"{{"type":"message","message":{{"role":"{role}","text":"{}"}}}}"#, "x".repeat(200))
+        };
+        assert!(!is_same(&message("user"), &message("agent")) && is_same(&message("user"), &message("user")));
     }
 
     #[test]
