@@ -29,9 +29,12 @@ def of_atoms(logs):
             "weights": rounded(model.model.coef_[0]), "intercept": round(float(model.model.intercept_[0]), 6)}
 
 
-def of_statements(table):
-    every = np.arange(len(table.points))
-    model = salience.Linear(table, table.rows(every))
+def of_goals(table):
+    return of_statements(table, salience.Goals(table, np.arange(len(table.y)), np.concatenate([p["y"] for p in table.points]) == 1))
+
+
+def of_statements(table, model=None):
+    model = model or salience.Linear(table, table.rows(np.arange(len(table.points))))
     coef = model.model.coef_[0]
     words, numbers = coef[:features.BUCKETS] * salience.WORDS, coef[features.BUCKETS:] * salience.NUMBERS
     step = np.abs(words).max() / STEPS
@@ -61,7 +64,7 @@ def odds_of_statement(weights, x, pieces):
     return float(odds_of_atom(weights, x) + text)
 
 
-def statements(data, weights, kinds):
+def statements(data, weights, kinds, goals):
     logs = [log for log in features.read(data)]
     rows = []
     for log in logs:
@@ -73,6 +76,7 @@ def statements(data, weights, kinds):
             odds = z(kinds, x) @ np.array(kinds["weights"]).T + kinds["intercepts"]
             rows.append({"trajectory": log.id, "before_step": end, "step": log.steps[c["step"]]["step"], "start": c["start"], "text": c["text"],
                          "numbers": x, "pieces": pieces, "odds": round(odds_of_statement(weights, x, pieces), 4),
+                         "goal": round(odds_of_statement(goals, x, pieces), 4),
                          "source": c["source"], "type": kinds["types"][int(odds.argmax())]})
     mixed = [rows[i] for i in np.random.default_rng(1).permutation(len(rows))]
     return [r for source in features.SOURCES for r in [r for r in mixed if r["source"] == source][:STATEMENTS // 3 + 1]][:STATEMENTS]
@@ -90,8 +94,9 @@ def atoms(data, weights):
 def main(needs_data, labelled, opened, out):
     out = pathlib.Path(out)
     logs, table = needs.load(needs_data, out), salience.Table(salience.load(labelled, out))
-    weights = {"atoms": of_atoms(logs), "statements": of_statements(table), "types": of_types(table)}
-    expected = {"statements": statements(opened, weights["statements"], weights["types"]), "atoms": atoms(opened, weights["atoms"])}
+    weights = {"atoms": of_atoms(logs), "statements": of_statements(table), "types": of_types(table), "goals": of_goals(table)}
+    expected = {"statements": statements(opened, *(weights[name] for name in ("statements", "types", "goals"))),
+                "atoms": atoms(opened, weights["atoms"])}
     for name, value in (("weights", weights), ("expected", expected)):
         (out / f"{name}.json").write_text("{\n" + ",\n".join(
             f"{json.dumps(k)}: " + ("[\n" + ",\n".join(json.dumps(r, ensure_ascii=False) for r in v) + "\n]" if isinstance(v, list) else json.dumps(v))

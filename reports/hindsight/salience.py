@@ -114,6 +114,15 @@ class Linear:
         return self.model.decision_function(self.matrix(rows))
 
 
+class Goals(Linear):
+    """The same of what users say, and of goals."""
+    def __init__(self, table, rows, goal):
+        self.table, self.has = table, ("words", "numbers")
+        rows = rows[table.X[rows, features.NAMES.index("source_user")] > 0]
+        self.mean, self.scale = table.X[rows].mean(0), table.X[rows].std(0) + 1e-6
+        self.model = LogisticRegression(C=STRENGTH, max_iter=50).fit(self.matrix(rows), goal[rows])
+
+
 def around(table, rows, odds):
     """Odds of a statement beside those of its neighbours, the best of its step, and its place in the order of its point."""
     same = lambda d: (table.point[rows] == np.roll(table.point[rows], d)) & (table.step[rows] == np.roll(table.step[rows], d))

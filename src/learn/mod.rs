@@ -30,6 +30,8 @@ pub struct Weights {
     pub atoms: Linear,
     pub statements: OfStatements,
     pub types: OfTypes,
+    /// The rater of what users say, as the goal.
+    pub goals: OfStatements,
     /// What they were made of: [`Weights::text_with`].
     #[serde(default, rename = "manifest")]
     _manifest: Option<serde::de::IgnoredAny>,
@@ -115,6 +117,7 @@ impl Weights {
         weights.atoms.check(&atoms::names()).context("`atoms`")?;
         weights.statements.check().context("`statements`")?;
         weights.types.check().context("`types`")?;
+        weights.goals.check().context("`goals`")?;
         Ok(weights)
     }
 }

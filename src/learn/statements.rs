@@ -2,6 +2,7 @@
 //!
 //! Statements are cut once, when their step is read, and rated when they are asked for. Linear in the text.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -9,7 +10,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::history::first_step;
 use super::numbers::Numbers;
 use super::parts::beginning;
-use super::surface::{self, Source};
+use super::surface;
+pub use super::surface::Source;
 use crate::context::log::{AtomId, Log};
 use crate::text::atoms::AtomKind;
 use crate::text::runs::hash;
@@ -106,19 +108,28 @@ fn source(log: &Log, step: u32) -> Option<Source> {
     }
 }
 
+/// Whether a user says it.
+fn is_said(log: &Log, step: u32) -> bool {
+    let logged = &log.trajectory.steps[step as usize];
+    (logged.role, logged.kind) == (Role::User, Kind::Message)
+}
+
 impl Statements {
-    /// Reads what stands at the beginning of a segment: the head, what is pinned, and what a compaction kept.
+    /// Reads what stands at the beginning of a segment: the head, what is pinned, and what a compaction kept; and what users said
+    /// before, since they know it.
     pub fn of_segment(log: &Log, segment: u32) -> Self {
         let mut statements = Statements::default();
+        let first = first_step(log, segment);
         let head = log.turns[..log.turns.len().min(1)].iter().flat_map(|turn| turn.steps.clone());
-        for step in head.chain(log.pinned_before(segment)).chain(log.kept_in(segment)) {
-            statements.read(log, step);
-        }
-        statements.until = first_step(log, segment);
+        let said = (0..first).filter(|&step| is_said(log, step));
+        let steps = head.chain(log.pinned_before(segment)).chain(log.kept_in(segment)).chain(said);
+        steps.collect::<BTreeSet<u32>>().into_iter().for_each(|step| statements.read(log, step));
+        statements.until = first;
         statements
     }
 
-    /// The statements of some steps as they look before step `until`, up to which the log is read.
+    /// The statements of some steps as they look before step `until`, up to which the log is read. Of who is no user each step is
+    /// rated once.
     pub fn rate(&mut self, log: &Log, steps: &[u32], until: u32) -> Vec<Rated> {
         (self.until..until).for_each(|step| self.read(log, step));
         self.until = self.until.max(until);
@@ -139,13 +150,16 @@ impl Statements {
                 });
                 before = text;
             }
+            if source == Source::User {
+                self.cut.insert(step, cut);
+            }
         }
         rated
     }
 
     fn read(&mut self, log: &Log, step: u32) {
         let logged = &log.trajectory.steps[step as usize];
-        if (logged.role, logged.kind) == (Role::User, Kind::Message) {
+        if is_said(log, step) {
             self.users.push(step);
         }
         if log.action_kinds[step as usize] == Some(ActionKind::EditFile) {

@@ -28,6 +28,7 @@ struct ExpectedStatement {
     numbers: Vec<f32>,
     pieces: Vec<u16>,
     odds: f64,
+    goal: f64,
     source: String,
     #[serde(rename = "type")]
     kind: String,
@@ -159,6 +160,8 @@ fn statements_have_the_odds_of_the_study() {
             }
             let odds = weights.statements.odds(have);
             assert!(is_mixed || (odds - want.odds).abs() < NEAR, "{}: {odds}, not {}", want.text, want.odds);
+            let goal = weights.goals.odds(have);
+            assert!(is_mixed || (goal - want.goal).abs() < NEAR, "{}: {goal}, not {}", want.text, want.goal);
             assert_eq!(format!("{:?}", have.source).to_lowercase(), want.source, "{}", want.text);
             let kind = TYPES[weights.types.likeliest(&have.numbers)];
             assert!(is_mixed || kind == want.kind, "{}: {kind}, not {}", want.text, want.kind);

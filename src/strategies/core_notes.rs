@@ -121,7 +121,14 @@ mod tests {
             user: How are the gate counts of the last years?
             agent: Good.",
         );
-        let run = run(("core-notes", "keep_last = 0\nbackground = \"none\""), ("turns", "n = 1"), &log);
+        let params = "keep_last = 0\nbackground = \"none\"\nthreshold = 0.0\nsource = \"given\"";
+        let constraint = "No single visitor may be named in anything you save.";
+        let mut log = log;
+        log.trajectory.annotations = Some(
+            serde_json::json!({"goal": "a forecast", "constraints": [{"text": constraint, "category": "privacy", "step": 2}]})
+                .to_string(),
+        );
+        let run = run(("core-notes", params), ("turns", "n = 1"), &log);
         let last = run.events.last().unwrap();
         let core: String = last.after.iter().map(|block| block.text(&log)).collect();
         assert!(core.contains("No single visitor may be named") && !core.contains("gates_2019"), "{core}");

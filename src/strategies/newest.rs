@@ -10,10 +10,10 @@
 
 use std::collections::HashMap;
 
-use super::salience::rules::negates;
-use super::salience::{pairs, set_apart};
 use crate::context::needs;
 use crate::text::atoms::{self, AtomKind, cue_hash, word_hash};
+use crate::text::han::{pairs, set_apart};
+use crate::text::negation::negates;
 
 /// Where a text was said last: its order among the others.
 pub(super) type Place = (u32, u32);
@@ -145,8 +145,9 @@ pub(super) fn holding<'t>(texts: impl Iterator<Item = &'t str>) -> Vec<bool> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::after_events;
+    use super::super::salience::tests::{events, quoting};
     use super::*;
+    use crate::context::log::Log;
 
     #[test]
     fn a_text_is_replaced_where_all_that_it_gives_is_given_anew() {
@@ -239,7 +240,10 @@ mod tests {
                 turns(3),
                 turns(6)
             );
-            after_events((strategy, "keep_last = 1"), ("turns", "n = 2"), &script).pop().unwrap()
+            let params = "keep_last = 1\nextract = \"quote-json\"\nbackground = \"none\"";
+            let quoting = quoting(&[("constraint", old), ("constraint", new)]);
+            let all = events(strategy, params, &Log::script(&script), "n = 2", Some(quoting));
+            all.into_iter().last().unwrap().0
         };
         for strategy in ["salience", "protected-core", "core-notes"] {
             let text = last(strategy, "Important: always use PORT=8080 for the service, never change DB.");

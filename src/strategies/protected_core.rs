@@ -12,10 +12,9 @@
 
 use super::salience::goals::{Goal, Goals, Origin, Reader};
 use super::salience::pick::{self, Picking, Variant};
-use super::salience::rules::ItemKind;
 use super::salience::set::{Held, Set};
 use super::salience::{
-    Background, Method, Picked, Rest, held, listed, on_one_line, quotation, rows, set_off, shown,
+    Background, ItemKind, Method, Picked, Rest, held, listed, on_one_line, quotation, rows, set_off, shown,
 };
 use super::writer::check_tokens;
 use super::{Entry, Env, Scope, Strategy, extractive, put};
@@ -34,6 +33,7 @@ pub(super) const ENTRY: Entry = Entry {
     params: ProtectedCore::PARAMS,
     takes_model: true,
     build: |params| {
+        pick::refuse_rules(&params)?;
         let core = ProtectedCore::of(params)?;
         anyhow::ensure!(
             core.extract != Method::Prototype || !core.embedder.is_empty(),
@@ -53,8 +53,10 @@ params! {
         source: Origin = "extracted",
         /// How statements are picked.
         extract: Method = "auto",
-        /// From which probability on a statement is kept. (Measured: from 0.05 to 0.3 as many constraints are held, 0.76.)
-        threshold: f64 = 0.3 (from 0 to 1),
+        /// From which probability on a statement is kept.
+        threshold: f64 = 0.05 (from 0 to 1),
+        /// Items of an event that are kept, at most.
+        items: usize = 12 (at least 1),
         /// Statements of an event that a model is asked about, at most.
         max_rated: usize = 96 (at least 1),
         /// From so alike on, two items are one.
@@ -85,10 +87,16 @@ impl ProtectedCore {
                 "where statements are judged, not quoted",
             ),
             (
+                "items",
+                self.items != default.items,
+                !self.extract.quotes(),
+                "where statements are judged, not quoted",
+            ),
+            (
                 "max_rated",
                 self.max_rated != default.max_rated,
-                !self.extract.is_own(),
-                "where a model is asked, not with `extract = \"rules\"` or `\"learned\"`",
+                self.extract != Method::Learned,
+                "where a model is asked, not with `extract = \"learned\"`",
             ),
             (
                 "background_tokens",
@@ -129,7 +137,8 @@ impl Strategy for ProtectedCore {
         if self.source == Origin::Model {
             memory.goals.judge(log, until, env)?;
         }
-        let goals = memory.goals.before(log, self.source, pick::since(scope), until);
+        let learned = pick::read(scope, &mut memory.learned);
+        let goals = memory.goals.before(log, self.source, pick::since(scope), until, learned)?;
         let known = memory.goals.annotations(log);
         let annotated = known.map_or(&[][..], |known| &known.constraints);
         let knows_constraints = known.is_some_and(|known| known.knows_constraints);
@@ -148,10 +157,12 @@ impl Strategy for ProtectedCore {
             max_rated: self.max_rated,
             prior: 1.0,
             similarity: self.similarity,
+            items: self.items,
+            quotas: pick::CORE,
         };
-        let mut extraction = pick::pick(scope, &goals, &picking, &mut memory.learned, env)?;
-        if extraction.picked.is_empty() && !self.extract.resolved(env).is_own() {
-            env.work.fallback = Some("rules");
+        let mut extraction = pick::pick(scope, &goals, &picking, learned, env)?;
+        if extraction.picked.is_empty() && self.extract.resolved(env) != Method::Learned {
+            env.work.fallback = Some("learned");
             extraction.picked = std::mem::take(&mut extraction.core);
         }
         let is_core = |p: &Picked| match p.kind {
@@ -354,7 +365,7 @@ fn is_cut(log: &Log, goal: &Goal) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::Fate;
-    use super::super::salience::tests::events;
+    use super::super::salience::tests::{events, quoting};
     use super::*;
 
     const POOLS: &str = "user: Please write a forecast of the visitors for each pool in summer.
@@ -373,16 +384,34 @@ mod tests {
         events("protected-core", &params, &log, "n = 1", None).into_iter().map(|(text, _)| text).collect()
     }
 
+    const QUOTED: &str = "keep_last = 0\nbackground = \"none\"\nextract = \"quote-json\"";
+
+    /// From its constraints on, what events leave where these are quoted.
+    fn core_of(items: &[(&str, &str)], params: &str, log: &Log) -> Vec<(String, crate::strategies::Work)> {
+        let all = events("protected-core", params, log, "n = 1", Some(quoting(items)));
+        let core = |text: &str| text.find("CONSTRAINTS").map_or("", |at| &text[at..]).to_owned();
+        all.into_iter().map(|(text, work)| (core(&text), work)).collect()
+    }
+
     #[test]
     fn goals_constraints_and_decisions_are_said_again_at_each_event() {
         let last = of("", None).pop().unwrap();
-        assert_eq!(
-            last,
-            "ORIGINAL GOAL\nPlease write a forecast of the visitors for each pool in summer.\n\
-             CURRENT GOAL\nForget the forecast, I need to know what shared season cards cost us.\n\
-             CONSTRAINTS\n- “No single visitor may be named in anything you save.”\n\
-             DECISIONS\n- “I decided to count entries only, because the exits are broken at Mill Meadow.”\n"
+        assert!(
+            last.starts_with(
+                "ORIGINAL GOAL\nPlease write a forecast of the visitors for each pool in summer.\n"
+            ),
+            "{last}"
         );
+        let items = [
+            ("constraint", "No single visitor may be named in anything you save."),
+            ("decision", "I decided to count entries only, because the exits are broken at Mill Meadow."),
+        ];
+        let all = core_of(&items, QUOTED, &Log::script(POOLS));
+        for (text, _) in &all[2..] {
+            let (bound, decided) = text.split_once("DECISIONS\n").unwrap();
+            assert!(bound.contains("- “No single visitor may be named in anything you save.”\n"), "{text}");
+            assert!(decided.contains("- “I decided to count entries only, because the exits are"), "{text}");
+        }
     }
 
     /// Each statement is a line of about 20 tokens: of two kinds the decision goes first, of one kind what was said first.
@@ -397,10 +426,17 @@ mod tests {
             .collect();
         let log =
             Log::script(&format!("user: Please count.\nagent: Hello.\n{script}user: Good.\nagent: Yes."));
-        let last = |cap: u32| {
-            let params = format!("keep_last = 0\nbackground = \"none\"\ncap_tokens = {cap}");
-            events("protected-core", &params, &log, "n = 1", None).pop().unwrap()
-        };
+        let of = |words: fn(usize) -> String| (0..4).map(words).collect::<Vec<_>>();
+        let bound = of(|i| format!("Pool {i} must not cost more than {i}00 euros per day."));
+        let decided = of(|i| {
+            format!(
+                "I decided to count the entries of pool {i} only, because the exits are broken at Mill Meadow."
+            )
+        });
+        let bound = bound.iter().map(|text| ("constraint", text.as_str()));
+        let items: Vec<(&str, &str)> =
+            bound.chain(decided.iter().map(|text| ("decision", text.as_str()))).collect();
+        let last = |cap: u32| core_of(&items, &format!("{QUOTED}\ncap_tokens = {cap}"), &log).pop().unwrap();
         let tokenizer = Tokenizer::load("o200k").unwrap();
         let whole = last(0).0;
         let lines: Vec<&str> = whole.lines().filter(|line| line.starts_with("- ")).collect();
@@ -415,8 +451,7 @@ mod tests {
         let text = |bound: &[&str], decided: &[&str], n: u32| {
             let (bound, decided) = (bound.join("\n"), decided.join("\n"));
             let decided = if decided.is_empty() { decided } else { format!("DECISIONS\n{decided}\n") };
-            let goal = "ORIGINAL GOAL\nPlease count.\n";
-            format!("{goal}CONSTRAINTS\n{bound}\n{decided}({n} more left out for their length)\n")
+            format!("CONSTRAINTS\n{bound}\n{decided}({n} more left out for their length)\n")
         };
         assert_eq!(last(tokens(&lines) - 1).0, text(bound, &decided[1..], 1));
         assert_eq!(last(tokens(bound)).0, text(bound, &[], 4));
@@ -435,8 +470,14 @@ mod tests {
             user: Good.
             agent: Yes.",
         );
-        let params = "keep_last = 0\nbackground = \"none\"";
-        let (text, work) = events("protected-core", params, &log, "n = 1", None).pop().unwrap();
+        let because = |port: u32, when: &str| format!("I decided to use port={port} for the gateway{when}.");
+        let items = [
+            because(8042, ", because yesterday the mail was moved"),
+            because(9000, " after all, because the mail was moved away yesterday"),
+        ];
+        let items: Vec<(&str, &str)> = items.iter().map(|text| ("decision", text.as_str())).collect();
+        let all = events("protected-core", QUOTED, &log, "n = 1", Some(quoting(&items)));
+        let (text, work) = all.last().unwrap();
         assert!(text.contains("port=9000") && !text.contains("port=8042"), "{text}");
         let replaced = work.items.iter().find(|item| item.fate == Fate::Replaced).unwrap();
         assert!(replaced.text.contains("port=8042") && replaced.of.is_none());
@@ -463,15 +504,17 @@ mod tests {
         log.trajectory.annotations = Some(format!(
             r#"{{"goal": "a queue", "constraints": [{{"text": "{constraint}", "category": "budget", "step": 0}}]}}"#
         ));
-        let params = "keep_last = 0\nbackground = \"none\"\nsource = \"given\"";
-        let all = events("protected-core", params, &log, "n = 1", None);
+        let decision = "Decision: we keep the queue service below 400 euros per month with plan M-250, because plan L costs 620 euros.";
+        let all = core_of(&[("decision", decision)], &format!("{QUOTED}\n{GIVEN}"), &log);
         let (last, work) = all.last().unwrap();
         assert!(
             last.contains("CONSTRAINTS\n- “Please keep the queue service below 400 euros per month.”"),
             "{last}"
         );
         assert!(last.contains("DECISIONS\n- “Decision: we keep") && last.contains("M-250"), "{last}");
-        assert!(work.items.iter().all(|item| item.fate == Fate::Kept), "{:?}", work.items);
+        let fates = work.items.iter().map(|item| item.fate);
+        assert!(fates.clone().all(|fate| matches!(fate, Fate::Kept | Fate::NotFound)), "{:?}", work.items);
+        assert_eq!(fates.filter(|fate| *fate == Fate::Kept).count(), 2);
     }
 
     #[test]
@@ -537,7 +580,8 @@ Season cards were lost by 14 of the visitors, and Nora knows which ones.";
     fn a_summary_that_does_not_fit_is_shortened() {
         let tokenizer = Tokenizer::load("o200k").unwrap();
         let log = Log::script("user: Please count the visitors of the pool.\nagent: Yes.");
-        let goals = Reader::default().before(&log, Origin::Extracted, 0, 1);
+        let goals =
+            Reader::default().before(&log, Origin::Extracted, 0, 1, &mut Statements::default()).unwrap();
         let set = Set::default();
         let core = Core { set: &set, over: &[], goals: &goals, log: &log };
         let bare = "ORIGINAL GOAL\nPlease count the visitors of the pool.\n";
@@ -566,7 +610,8 @@ Season cards were lost by 14 of the visitors, and Nora knows which ones.";
     fn a_goal_that_does_not_fit_is_told_of() {
         let tokenizer = Tokenizer::load("o200k").unwrap();
         let log = Log::script(&format!("user: Please {}now.\nagent: Yes.", "move ".repeat(80)));
-        let goals = Reader::default().before(&log, Origin::Extracted, 0, 1);
+        let goals =
+            Reader::default().before(&log, Origin::Extracted, 0, 1, &mut Statements::default()).unwrap();
         let core = Core { set: &Set::default(), over: &[], goals: &goals, log: &log };
         // 82 words and a head, of which 300 characters are left: 7 and 58 times 5.
         let (text, warning) = core.in_tokens(75, "", &tokenizer);
@@ -595,10 +640,6 @@ Season cards were lost by 14 of the visitors, and Nora knows which ones.";
         for none in [r#"{"goal": "a forecast", "constraints": []}"#, r#"{"goal": "a forecast"}"#] {
             let given = of(GIVEN, Some(none));
             assert!(given.iter().all(|text| !text.contains("CONSTRAINTS")), "{given:?}");
-            assert!(
-                given.last().unwrap().contains("DECISIONS\n- “I decided to count entries only"),
-                "{given:?}"
-            );
         }
     }
 
@@ -672,7 +713,7 @@ Season cards were lost by 14 of the visitors, and Nora knows which ones.";
         };
         for params in [
             "background_tokens = 50\nbackground = \"none\"",
-            "max_rated = 10\nextract = \"rules\"",
+            "max_rated = 10\nextract = \"learned\"",
             "threshold = 0.5\nextract = \"quote\"",
             "threshold = 0.5\nextract = \"quote-json\"",
         ] {
@@ -689,8 +730,8 @@ Season cards were lost by 14 of the visitors, and Nora knows which ones.";
             "background_tokens = 10",
             "max_rated = 10",
             "threshold = 0.5\nextract = \"keep\"",
-            "threshold = 0.5\nextract = \"rules\"",
-            "background = \"none\"\nextract = \"rules\"",
+            "threshold = 0.5\nextract = \"learned\"",
+            "background = \"none\"\nextract = \"learned\"",
         ] {
             assert_eq!(error(params), None, "{params}");
         }

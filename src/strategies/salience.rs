@@ -5,8 +5,8 @@
 //! the background summary's head, which has what is not in the set. What stands for the scope then reads SALIENT
 //! INFORMATION, BACKGROUND SUMMARY, CURRENT TASK; before it comes the untouched head (SYSTEM), after it the newest turns
 //! (RECENT MESSAGES). The seed has the task after these; here it stands before, since a strategy touches nothing
-//! outside its scope. Where nothing was picked, or the model failed, the protected core (goals, constraints and
-//! decisions by rules) stands in, flagged.
+//! outside its scope. Where nothing was picked, or the model failed, the protected core (the likeliest goals, constraints and
+//! decisions) stands in, flagged.
 
 use std::sync::Arc;
 
@@ -19,22 +19,17 @@ use crate::params::params;
 use crate::text::sentences;
 
 mod candidates;
-mod chinese;
 mod extract;
 pub(super) mod goals;
 pub(super) mod pick;
 mod quotes;
-pub(super) mod rules;
 pub(super) mod set;
 mod tasks;
-mod weights;
 
-pub(super) use candidates::fresh_steps;
-pub(super) use chinese::{pairs, set_apart};
+pub(super) use candidates::{ItemKind, fresh_steps};
 pub(super) use extract::{Method, Picked};
 use goals::Origin;
 use pick::{Picking, Variant};
-use rules::ItemKind;
 use set::{Conflict, Gone, Held, Set};
 
 pub(super) const ENTRY: Entry = Entry {
@@ -43,6 +38,7 @@ pub(super) const ENTRY: Entry = Entry {
     params: Salience::PARAMS,
     takes_model: true,
     build: |params| {
+        pick::refuse_rules(&params)?;
         let salience = Salience::of(params)?;
         salience.check()?;
         salience.check_effects()?;
@@ -78,13 +74,17 @@ params! {
         variant: Variant = "standard",
         /// From which probability on a statement is kept, in place of the method's own.
         threshold: Option<f64> = (of the method) (from 0 to 1),
+        /// Items of an event that are kept, at most.
+        items: usize = 12 (at least 1),
+        /// Results of tools among them, at most.
+        results: usize = 4,
         /// How many variant `top-k` keeps of an event.
         k: usize = 10 (at least 1),
-        /// From which rating, 1 to 10, variant `ranked` keeps.
+        /// From which rating, 1 to 10, variant `ranked` keeps; 5.5: what is as likely as the threshold of the method.
         min_rating: f64 = 6.0 (from 1 to 10),
         /// Statements of an event that a model is asked about, at most.
         max_rated: usize = 96 (at least 1),
-        /// How much the rules count beside a method that judges; 0: it judges alone.
+        /// How much the learned odds count beside a method that judges; 0: it judges alone.
         prior: f64 = 1.0 (at least 0),
         /// From so alike on, two items are one.
         similarity: f64 = 0.85 (from 0 to 1),
@@ -135,11 +135,18 @@ impl Salience {
     fn check_effects(&self) -> anyhow::Result<()> {
         let default = Salience::default();
         let cuts = matches!(self.variant, Variant::Standard | Variant::Conservative | Variant::Aggressive);
-        let (is_own, quotes) = (self.extract.is_own(), self.extract.quotes());
+        let (is_own, quotes) = (self.extract == Method::Learned, self.extract.quotes());
         let (is_top, is_ranked) = (self.variant == Variant::TopK, self.variant == Variant::Ranked);
         for (name, is_set, counts, hint) in [
             ("k", self.k != default.k, is_top, "with `variant = \"top-k\"`"),
             ("min_rating", self.min_rating != default.min_rating, is_ranked, "with `variant = \"ranked\"`"),
+            (
+                "items",
+                self.items != default.items,
+                !is_top && self.variant != Variant::Aggressive && !quotes,
+                "where their number is not fixed",
+            ),
+            ("results", self.results != default.results, !quotes, "where statements are judged"),
             (
                 "threshold",
                 self.threshold.is_some(),
@@ -150,7 +157,7 @@ impl Salience {
                 "max_rated",
                 self.max_rated != default.max_rated,
                 !is_own,
-                "where a model is asked, not with `extract = \"rules\"` or `\"learned\"`",
+                "where a model is asked, not with `extract = \"learned\"`",
             ),
             (
                 "prior",
@@ -183,6 +190,8 @@ impl Salience {
             max_rated: self.max_rated,
             prior: self.prior,
             similarity: self.similarity,
+            items: self.items,
+            quotas: [usize::MAX, usize::MAX, usize::MAX, usize::MAX, self.results],
         }
     }
 }
@@ -195,8 +204,12 @@ impl Strategy for Salience {
         if self.goals == Origin::Model {
             memory.goals.judge(log, until, env)?;
         }
-        let goals = memory.goals.before(log, self.goals, pick::since(scope), until);
-        let mut extraction = pick::pick(scope, &goals, &self.picking(), &mut memory.learned, env)?;
+        let learned = pick::read(scope, &mut memory.learned);
+        let goals = memory.goals.before(log, self.goals, pick::since(scope), until, learned)?;
+        if memory.standing.is_none() {
+            memory.standing = Some(pick::standing(scope, learned)?);
+        }
+        let mut extraction = pick::pick(scope, &goals, &self.picking(), learned, env)?;
         let is_empty = extraction.picked.is_empty();
         if is_empty {
             env.work.fallback = Some("protected-core");
@@ -208,7 +221,7 @@ impl Strategy for Salience {
         gone.extend(memory.set.merge(lifted.clone(), self.similarity, self.keep_shorter));
         picked.extend(lifted);
         memory.set.replace(&mut gone);
-        memory.set.mark_beside(memory.standing.get_or_insert_with(|| pick::standing(scope)));
+        memory.set.mark_beside(memory.standing.as_deref().unwrap_or(&[]));
         let fallback = env.work.fallback;
         let rest = Rest {
             how: self.background,
@@ -527,10 +540,29 @@ pub(super) mod tests {
             .collect()
     }
 
+    /// Quotes these, each with its kind, whatever it is shown.
+    pub(in super::super) fn quoting(items: &[(&str, &str)]) -> Arc<dyn Model> {
+        let quote = |(kind, quote): &(&str, &str)| serde_json::json!({"type": kind, "quote": quote});
+        let answer = serde_json::Value::from_iter(items.iter().map(quote)).to_string();
+        let card = Card { name: "scripted".to_owned(), identity: "a test".to_owned(), window: 4096 };
+        Arc::new(Scripted::rule(card, move |_| {
+            let (text, finish, prompt_tokens, tokens, cut_tokens) = (answer.clone(), Finish::Stop, 9, 9, 0);
+            Some(Ok(Answer::Text(Text { text, finish, prompt_tokens, tokens, cut_tokens })))
+        }))
+    }
+
     const BARE: &str = "keep_last = 0\nbackground = \"none\"";
 
-    fn rules(script: &str, n: u32) -> Vec<(String, Work)> {
+    fn bare(script: &str, n: u32) -> Vec<(String, Work)> {
         events("salience", BARE, &Log::script(script), &format!("n = {n}"), None)
+    }
+
+    /// What the set makes of passages that are quoted as these kinds, where the goal is given.
+    fn with(items: &[(&str, &str)], script: &str, n: u32) -> Vec<(String, Work)> {
+        let mut log = Log::script(script);
+        log.trajectory.annotations = Some(r#"{"goal": "Please find a flat in Lyon for us."}"#.to_owned());
+        let params = format!("{BARE}\nextract = \"quote-json\"\ngoals = \"given\"");
+        events("salience", &params, &log, &format!("n = {n}"), Some(quoting(items)))
     }
 
     fn fates(work: &Work) -> Vec<(&str, &str)> {
@@ -549,9 +581,17 @@ pub(super) mod tests {
         user: And?
         agent: Done.";
 
+    const RENT: (&str, &str) = ("constraint", "The rent must not exceed 900 euros.");
+
     #[test]
     fn the_set_grows_and_says_nothing_twice() {
-        let events = rules(FLAT, 2);
+        let items = [
+            RENT,
+            ("decision", "Let us take the flat in Rue Mercière 14, because it is near the school."),
+            ("constraint", "As I said, the rent must not exceed 900 euros."),
+            ("fact", "The move is on 12 June."),
+        ];
+        let events = with(&items, FLAT, 2);
         assert_eq!(events.len(), 2);
         let task = "CURRENT TASK\nPlease find a flat in Lyon for us.\n";
         assert_eq!(
@@ -569,25 +609,34 @@ pub(super) mod tests {
     #[test]
     fn contradicting_constraints_are_both_kept_and_the_newest_marked() {
         let script = FLAT.replace("As I said, the rent must not exceed 900", "The rent must not exceed 1200");
-        let (text, _) = &rules(&script, 2)[1];
+        let (text, _) = &with(&[RENT, ("constraint", "The rent must not exceed 1200 euros.")], &script, 2)[1];
         assert!(text.contains("- “The rent must not exceed 900 euros.” (earlier)\n"), "{text}");
         assert!(text.contains("- “The rent must not exceed 1200 euros.” (newest)\n"), "{text}");
     }
 
     #[test]
     fn a_goal_that_changes_back_is_the_first_again() {
-        let script = "user: Please write a forecast of the visitors for each pool in summer.
-            agent: I look at the gate counts of the last years, it takes me quite a while to read all of them.
-            user: Change of plan. Forget the forecast, I need to know what shared season cards cost us.
-            agent: Very well, then I look at the season cards, which are in another table that I have not seen.
-            user: So. Back to the forecast of the visitors for each pool in summer.
-            agent: I am back at it, and go on with the gate counts that I had read before all of this came up.
+        let first = "Please write a forecast of the visitors for each pool in summer.";
+        let other = "Forget the forecast, I need to know what shared season cards cost us.";
+        let idle = "~and so on and so on and so on and so on".repeat(9);
+        let mut log = Log::script(&format!(
+            "user: {first}
+            agent: I look at the gate counts of the last years, it takes me quite a while to read all of them.{idle}
+            user: {other}
+            agent: Very well, then I look at the season cards, which are in another table that I have not seen.{idle}
+            user: So. {first}
+            agent: I am back at it, and go on with the gate counts that I had read before all of this came up.{idle}
             user: Good.
-            agent: Yes.";
-        let events = rules(script, 1);
+            agent: Yes."
+        ));
+        let change = |step: u32, text: &str| serde_json::json!({"step": step, "text": text});
+        let annotations =
+            serde_json::json!({"goal": first, "goal_changes": [change(2, other), change(4, first)]});
+        log.trajectory.annotations = Some(annotations.to_string());
+        let params = format!("{BARE}\ngoals = \"given\"\nitems = 1");
+        let events = events("salience", &params, &log, "n = 1", None);
         let task = |at: usize| events[at].0.split("CURRENT TASK\n").nth(1).unwrap_or("").trim();
-        assert_eq!(task(0), "Forget the forecast, I need to know what shared season cards cost us.");
-        assert_eq!(task(2), "Please write a forecast of the visitors for each pool in summer.");
+        assert_eq!([task(0), task(2)], [other, first]);
         // That it came back is known before its words are in the scope.
         for event in &events[1..] {
             assert!(event.0.contains("season cards cost us.” (earlier)\n"), "{}", event.0);
@@ -596,17 +645,13 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn noise_falls_back_to_the_core_and_says_so() {
-        let script = "user: Please look after the garden.
-            agent: Well well, here we are again, you and I.
-            user: Hi! How are you today, did you sleep well?
-            agent: Fine. Let me see what there is to see out there.
-            user: Thanks!
-            agent: Bye.";
-        let (text, work) = &rules(script, 1)[1];
+    fn where_nothing_is_picked_the_core_stands_in_and_that_is_told() {
+        let mut log = Log::script(FLAT);
+        log.trajectory.annotations = Some(r#"{"goal": "a flat"}"#.to_owned());
+        let params = format!("{BARE}\nthreshold = 1.0\ngoals = \"given\"");
+        let (text, work) = &events("salience", &params, &log, "n = 4", None)[0];
         assert_eq!(work.fallback, Some("protected-core"));
-        assert_eq!(text, "CURRENT TASK\nPlease look after the garden.\n");
-        assert!(work.items.is_empty());
+        assert!(work.items.is_empty() && text.starts_with("CURRENT TASK\n"), "{text}");
     }
 
     #[test]
@@ -616,7 +661,8 @@ pub(super) mod tests {
         let log = Log::script(&format!(
             "user: Buy parts.\nagent: Which?\nuser: {many}\nagent: I see.\nuser: So?\nagent: No."
         ));
-        let events_of = |params: &str| events("salience", params, &log, "n = 1", None);
+        let all = "items = 99\nthreshold = 0.0";
+        let events_of = |params: &str| events("salience", &format!("{params}\n{all}"), &log, "n = 1", None);
         let (text, work) = &events_of(BARE)[1];
         assert!(work.warning == Some("more than 50 items") && text.contains("$5950"), "{text}");
         let (text, work) = &events_of(&format!("{BARE}\ncap_tokens = 100"))[1];
@@ -630,13 +676,14 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_contradicts_the_first_message_is_marked() {
-        let script = FLAT.replace(
-            "Please find a flat in Lyon for us.",
-            "Please find a flat in Lyon for us. The rent must not exceed 700 euros.",
-        );
-        assert!(rules(&script, 4)[0].0.contains("900 euros.” (newest)"));
-        assert!(rules(FLAT, 4)[0].0.contains("900 euros.”\n"));
+    fn what_contradicts_a_standing_constraint_is_marked() {
+        let held = |text: &str| Held::new(text.to_owned(), ItemKind::Constraint, 0, 0..9, 1.0);
+        for (standing, conflict) in [(700, Some(Conflict::Newest)), (900, None)] {
+            let mut set = Set::default();
+            set.merge(vec![held(RENT.1)], 0.85, false);
+            set.mark_beside(&[held(&format!("The rent must not exceed {standing} euros."))]);
+            assert_eq!(set.items[0].conflict, conflict, "{standing}");
+        }
     }
 
     #[test]
@@ -654,7 +701,9 @@ pub(super) mod tests {
             user: And?
             agent: Bye."
         );
-        let at = |event: usize| rules(&script, 1)[event].0.clone();
+        let bans =
+            [("constraint", "Do not email the customers."), ("constraint", "Do not email the customers!")];
+        let at = |event: usize| with(&bans, &script, 1)[event].0.clone();
         let of =
             |text: &str, words: &str| text.lines().find(|line| line.contains(words)).unwrap_or("").to_owned();
         assert_eq!(of(&at(2), "Do not email"), "- “Do not email the customers.” (earlier)");
@@ -674,15 +723,10 @@ pub(super) mod tests {
         ] {
             let script =
                 format!("user: Tu es.\nagent: Gut, ich sehe mir das alles in Ruhe an.\n{turn}\nagent: So.");
-            for (text, _) in rules(&script, 1) {
+            for (text, _) in bare(&script, 1) {
                 assert!(!text.is_empty(), "{turn}");
             }
         }
-        let (text, _) = &rules(
-            "user: Tu es.\nagent: Gut, ich sehe mir nun alles in Ruhe an.\nuser: Bitte die Datei kasse_alt.py nicht anfassen, sie gehört dem Schwiegervater.\nagent: So.\nuser: Gut.\nagent: Ja.",
-            1,
-        )[1];
-        assert!(text.contains("Constraints:\n- “Bitte die Datei kasse_alt.py nicht anfassen"), "{text}");
     }
 
     /// Says yes to all, quotes what nobody said, and writes a summary that says again what is in the set.
@@ -762,7 +806,8 @@ pub(super) mod tests {
     fn an_item_that_was_cut_says_so_behind_its_quotation() {
         let streets: String = (0..90).map(|i| format!(", not be in street {i}")).collect();
         let venue = format!("The venue must not be near the river{streets}.");
-        let (text, work) = &rules(
+        let (text, work) = &with(
+            &[("constraint", &venue)],
             &format!(
                 "user: Please find a venue.\nagent: Good.\nuser: {venue} No zoo…\nagent: I look.\nuser: So?\nagent: Yes."
             ),
@@ -802,7 +847,7 @@ pub(super) mod tests {
             let (text, work) = &events[0];
             assert_eq!(work.fallback, Some("protected-core"), "{method}");
             assert!(work.degenerate.contains(&Flaw::NoAnswer), "{method}");
-            assert!(text.contains("The rent must not exceed 900 euros"), "{method}: {text}");
+            assert!(text.ends_with("CURRENT TASK\nPlease find a flat in Lyon for us.\n"), "{method}: {text}");
         }
     }
 
@@ -851,7 +896,7 @@ pub(super) mod tests {
             "min_rating = 5.0",
             "threshold = 0.5\nvariant = \"top-k\"",
             "threshold = 0.5\nextract = \"quote\"",
-            "max_rated = 10\nextract = \"rules\"",
+            "max_rated = 10\nextract = \"learned\"",
             "prior = 0.5\nextract = \"quote-json\"",
             "background_tokens = 50\nbackground = \"none\"",
         ] {

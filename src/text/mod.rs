@@ -3,9 +3,11 @@
 pub mod atoms;
 mod bpe;
 pub mod escape;
+pub(crate) mod han;
 pub mod lists;
 pub mod memo;
 pub mod natural;
+pub(crate) mod negation;
 pub mod phrases;
 pub mod redact;
 pub mod runs;
@@ -13,4 +15,5 @@ pub mod sentences;
 pub mod spans;
 pub mod spellings;
 pub mod tokens;
+pub(crate) mod values;
 pub mod words;

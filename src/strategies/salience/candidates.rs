@@ -4,16 +4,35 @@ use std::ops::Range;
 
 use crate::context::Content;
 use crate::context::log::Log;
+pub(crate) use crate::learn::statements::Source;
 use crate::strategies::Scope;
 use crate::text::sentences;
 use crate::trajectory::{Kind, Role};
 
-/// Who made a statement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
-    User,
-    Agent,
-    Tool,
+/// What a kept statement is taken for, as in `learn::TYPES`. The order is that in which they are given up: the last first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum ItemKind {
+    Goal,
+    Constraint,
+    Decision,
+    Fact,
+    ToolOutput,
+}
+
+impl ItemKind {
+    pub(crate) const ALL: [ItemKind; 5] =
+        [ItemKind::Goal, ItemKind::Constraint, ItemKind::Decision, ItemKind::Fact, ItemKind::ToolOutput];
+
+    pub(crate) fn name(self) -> &'static str {
+        crate::learn::TYPES[self as usize]
+    }
+}
+
+/// A statement's probability to matter, and what it is taken for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rating {
+    pub(crate) score: f64,
+    pub(crate) kind: ItemKind,
 }
 
 /// A statement that could be kept.
@@ -89,11 +108,10 @@ fn fenced(text: &str) -> Vec<Range<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rules::{self, Around, ItemKind};
     use super::*;
 
     #[test]
-    fn what_a_user_pastes_between_fences_binds_nobody() {
+    fn what_a_user_pastes_between_fences_is_no_word_of_theirs() {
         let log = Log::script(
             "user: The total must not be negative.~```python~assert x >= 0, \"x must not be negative\"~    # it must not be empty~```~Do not touch it.~```one line```~Only mend the test.
              agent: ```~assert x~```",
@@ -111,9 +129,6 @@ mod tests {
                 ("assert x", Source::Agent),
             ]
         );
-        let ratings = rules::rate(&all, &Around::default());
-        let bind: Vec<bool> = ratings.iter().map(|rating| rating.kind == ItemKind::Constraint).collect();
-        assert_eq!(bind, [true, false, false, true, true, false]);
     }
 
     #[test]

@@ -2,15 +2,14 @@
 //!
 //! The methods that judge (`rate`, `keep`, `prototype`) see statement by statement and give each a score; what is kept
 //! is decided by how a score stands to the others of the event and to a few fixed statements, never by its value, and
-//! by the rules beside it: small models prefer some answers whatever they are asked. The methods that quote (`quote`, `quote-json`) let the
-//! model write, and what it wrote is looked up in the source. All of them see only the statements that the rules do not
+//! by the learned odds beside it: small models prefer some answers whatever they are asked. The methods that quote (`quote`, `quote-json`)
+//! let the model write, and what it wrote is looked up in the source. All of them see only the statements that the learned odds do not
 //! take for noise, at most `max_rated` of them, so that the work of an event is bounded. (Measured with small models:
 //! few-shot plain completion and expected values over digits work where instructions fail; see the seed's "agent as
 //! judge" for the idea.)
 
-use super::candidates::{Candidate, Source};
+use super::candidates::{Candidate, ItemKind, Rating, Source};
 use super::quotes::Texts;
-use super::rules::{ItemKind, Rating};
 use crate::models::prompt::{Data, Prompt, TemplateError, Var};
 use crate::models::{Answer, Call, Outcome, grammar, labels};
 use crate::strategies::{Env, Flaw, writer};
@@ -19,9 +18,8 @@ use crate::strategies::{Env, Flaw, writer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Method {
-    /// What was measured to be best for the model; `rules` without one.
+    /// What was measured to be best for the model; `learned` without one.
     Auto,
-    Rules,
     /// By odds that were learned from labelled logs.
     Learned,
     Rate,
@@ -35,7 +33,7 @@ impl Method {
     /// The method that `auto` stands for.
     pub(crate) fn resolved(self, env: &Env<'_>) -> Method {
         match (self, env.model) {
-            (Method::Auto, None) => Method::Rules,
+            (Method::Auto, None) => Method::Learned,
             (Method::Auto, Some(_)) => Method::Keep,
             (method, _) => method,
         }
@@ -44,11 +42,6 @@ impl Method {
     /// Whether it cannot do without a model that writes or rates.
     pub(crate) fn needs_model(self) -> bool {
         matches!(self, Method::Rate | Method::Keep | Method::Quote | Method::QuoteJson)
-    }
-
-    /// Whether no model is asked.
-    pub(crate) fn is_own(self) -> bool {
-        matches!(self, Method::Rules | Method::Learned)
     }
 
     /// Whether the model writes quotations, instead of judging statements.
@@ -76,10 +69,10 @@ pub(crate) struct Quoted {
     pub(crate) not_found: Vec<(String, ItemKind)>,
 }
 
-/// Under this probability by the rules a statement is noise, and no model is asked about it.
-const NOISE: f64 = 0.05;
+/// Under this probability a statement is noise, and no model is asked about it.
+const NOISE: f64 = 0.01;
 
-/// The statements that a model is asked about: the likeliest by the rules, in their order.
+/// The statements that a model is asked about: the likeliest by the learned odds, in their order.
 pub(crate) fn shortlist(ratings: &[Rating], max_rated: usize) -> Vec<usize> {
     let mut likely: Vec<usize> = (0..ratings.len()).filter(|&at| ratings[at].score >= NOISE).collect();
     likely.sort_by(|&a, &b| ratings[b].score.total_cmp(&ratings[a].score).then(a.cmp(&b)));
@@ -470,8 +463,8 @@ mod tests {
 
     #[test]
     fn the_shortlist_leaves_out_noise_and_is_bounded() {
-        let rating = |score| Rating { score, kind: ItemKind::Fact, features: Default::default() };
-        let ratings = [0.9, 0.01, 0.2, 0.9, 0.3].map(rating);
+        let rating = |score| Rating { score, kind: ItemKind::Fact };
+        let ratings = [0.9, 0.001, 0.2, 0.9, 0.3].map(rating);
         assert_eq!(shortlist(&ratings, 10), [0, 2, 3, 4]);
         assert_eq!(shortlist(&ratings, 3), [0, 3, 4]);
     }

@@ -1,16 +1,13 @@
 //! From the fresh steps of an event to the passages that are kept: extraction by a method, cut off by a variant.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
-use super::candidates::{Candidate, Source, candidates, fresh_steps};
+use super::candidates::{Candidate, ItemKind, Rating, Source, candidates, fresh_steps};
 use super::extract::{self, Method, Picked};
 use super::goals::Goals;
 use super::quotes::Texts;
-use super::rules::{self, Around, Features, ItemKind, Rating};
 use super::set::{Held, Set};
 use crate::context::Content;
-use crate::context::log::Log;
 use crate::learn::statements::{self, Statements};
 use crate::learn::{Weights, probability};
 use crate::strategies::{Env, Fate, Item, Scope};
@@ -47,9 +44,13 @@ pub(crate) struct Picking {
     pub(crate) k: usize,
     pub(crate) min_rating: f64,
     pub(crate) max_rated: usize,
-    /// How much the rules count beside a method that judges.
+    /// How much the learned odds count beside a method that judges.
     pub(crate) prior: f64,
     pub(crate) similarity: f64,
+    /// Items of an event, at most.
+    pub(crate) items: usize,
+    /// So too of each kind.
+    pub(crate) quotas: [usize; ItemKind::ALL.len()],
 }
 
 /// What an event gave.
@@ -58,8 +59,24 @@ pub(crate) struct Extraction {
     pub(crate) picked: Vec<Picked>,
     /// Rows of quotations that stand nowhere.
     pub(crate) not_found: Vec<Item>,
-    /// Goals, constraints and decisions by the rules, for where the method gives nothing.
+    /// Goals, constraints and decisions by the learned odds, for where another method gives nothing.
     pub(crate) core: Vec<Picked>,
+}
+
+/// Refuses what an older version did, and names what took its place.
+pub(crate) fn refuse_rules(params: &toml::Table) -> anyhow::Result<()> {
+    let is_old = params.get("extract").and_then(toml::Value::as_str) == Some("rules");
+    anyhow::ensure!(
+        !is_old,
+        "`extract = \"rules\"`: a learned rater took the place of the rules\nhint: leave `extract` out, or name `learned`"
+    );
+    Ok(())
+}
+
+/// What was read of the segment that a scope stands in.
+pub(crate) fn read<'a>(scope: &Scope<'_>, learned: &'a mut Option<Statements>) -> &'a mut Statements {
+    let segment = scope.log.turns[scope.turn as usize].segment;
+    learned.get_or_insert_with(|| Statements::of_segment(scope.log, segment))
 }
 
 /// Words of the user that lift a ban of the set: "You may email the customers now." after "Do not email the customers."
@@ -69,8 +86,8 @@ pub(crate) fn lifted(scope: &Scope<'_>, set: &Set) -> Vec<Held> {
     held.filter(|held| set.is_lifted_by(held)).collect()
 }
 
-/// Constraints of the user, by the rules, in messages before the scope, which nothing compresses.
-pub(crate) fn standing(scope: &Scope<'_>) -> Vec<Held> {
+/// Constraints of the user in messages before the scope, which nothing compresses.
+pub(crate) fn standing(scope: &Scope<'_>, learned: &mut Statements) -> anyhow::Result<Vec<Held>> {
     let head = scope.context.blocks[..scope.blocks.start].iter();
     let steps: Vec<u32> = head
         .filter_map(|block| match block.content {
@@ -78,42 +95,38 @@ pub(crate) fn standing(scope: &Scope<'_>) -> Vec<Held> {
             _ => None,
         })
         .collect();
-    let all = candidates(scope.log, &steps);
-    let ratings = rules::rate(&all, &Around::default());
+    let mut all = candidates(scope.log, &steps);
+    all.retain(|candidate| candidate.source == Source::User);
+    let ratings = by_odds(scope, &all, learned)?;
     let binds = |rating: &Rating| rating.kind == ItemKind::Constraint && rating.score >= LEAST;
-    let bound = all.iter().zip(ratings).filter(|(c, rating)| c.source == Source::User && binds(rating));
-    bound
-        .map(|(c, r)| Held::new(c.text.to_owned(), ItemKind::Constraint, c.step, c.bytes.clone(), r.score))
-        .collect()
+    let bound = all.iter().zip(ratings).filter(|(_, rating)| binds(rating));
+    let held = bound
+        .map(|(c, r)| Held::new(c.text.to_owned(), ItemKind::Constraint, c.step, c.bytes.clone(), r.score));
+    Ok(held.collect())
 }
 
-/// From this probability on a statement is kept.
-const LEAST: f64 = 0.3;
+/// From this probability on a statement is kept. (reports/hindsight; from 0.05 on odds are calibrated.)
+pub(crate) const LEAST: f64 = 0.05;
 /// The same where a method judges alone: above the mean of the event.
 const ABOVE_MEAN: f64 = 0.5;
-/// The same by learned odds, of which no more than [`MOST_LEARNED`] are kept of an event.
-const LEAST_LEARNED: f64 = 0.05;
-const MOST_LEARNED: usize = 12;
+
+/// Quotas of the core: no facts and no results.
+pub(crate) const CORE: [usize; ItemKind::ALL.len()] = [usize::MAX, usize::MAX, usize::MAX, 0, 0];
 
 /// Picks from the fresh turns of a scope.
 pub(crate) fn pick(
     scope: &Scope<'_>,
     goals: &Goals,
     picking: &Picking,
-    learned: &mut Option<Statements>,
+    learned: &mut Statements,
     env: &mut Env<'_>,
 ) -> anyhow::Result<Extraction> {
     let log = scope.log;
     let steps = fresh_steps(scope);
-    let Some(&first) = steps.first() else { return Ok(Extraction::default()) };
     let all = candidates(log, &steps);
     let goal = goals.current.as_ref().map_or("", |goal| goal.text.as_str());
-    let until = decision(scope);
     let method = picking.method.resolved(env);
-    let mut ratings = match method {
-        Method::Learned => by_odds(scope, &all, &steps, learned)?,
-        _ => rules::rate(&all, &around(log, goal, first..until)),
-    };
+    let mut ratings = by_odds(scope, &all, learned)?;
     for (candidate, rating) in all.iter().zip(&mut ratings) {
         if goals.is_in_force(candidate.step, &candidate.bytes) {
             (rating.score, rating.kind) = (1.0, ItemKind::Goal);
@@ -122,90 +135,91 @@ pub(crate) fn pick(
             rating.kind = ItemKind::Goal;
         }
     }
-    let mut extraction = Extraction { core: core(&all, &ratings), ..Extraction::default() };
-    let judged: Option<Vec<(usize, f64)>> = if method.is_own() {
-        Some(ratings.iter().enumerate().map(|(at, rating)| (at, logit(rating.score))).collect())
-    } else {
-        let shortlist = extract::shortlist(&ratings, picking.max_rated);
-        let listed: Vec<&Candidate<'_>> = shortlist.iter().map(|&at| &all[at]).collect();
-        if method.quotes() {
-            let texts = steps.iter().map(|&step| (step, log.trajectory.steps[step as usize].text.as_str()));
-            let mut texts = Texts::new(texts.collect(), &all);
-            if let Some(quoted) = extract::quote(method, goal, &listed, &mut texts, env)? {
-                let row = |(text, kind): (String, ItemKind)| Item {
-                    text: text.into(),
-                    kind: kind.name(),
-                    source: None,
-                    score: None,
-                    fate: Fate::NotFound,
-                    of: None,
-                };
-                extraction.not_found = quoted.not_found.into_iter().map(row).collect();
-                extraction.picked = quoted.picked;
-                rank_quotations(&mut extraction.picked, &all, &ratings);
-                cut_off(&mut extraction.picked, picking);
-            }
-            return Ok(extraction);
+    let own = |picking: &Picking| {
+        let judged: Vec<(usize, f64)> =
+            ratings.iter().enumerate().map(|(at, rating)| (at, logit(rating.score))).collect();
+        kept(&all, &ratings, goals, picking, (&judged, LEAST))
+    };
+    if method == Method::Learned {
+        return Ok(Extraction { picked: own(picking), ..Extraction::default() });
+    }
+    let core = Picking { variant: Variant::Standard, quotas: CORE, ..picking.clone() };
+    let mut extraction = Extraction { core: own(&core), ..Extraction::default() };
+    let shortlist = extract::shortlist(&ratings, picking.max_rated);
+    let listed: Vec<&Candidate<'_>> = shortlist.iter().map(|&at| &all[at]).collect();
+    if method.quotes() {
+        let texts = steps.iter().map(|&step| (step, log.trajectory.steps[step as usize].text.as_str()));
+        let mut texts = Texts::new(texts.collect(), &all);
+        if let Some(quoted) = extract::quote(method, goal, &listed, &mut texts, env)? {
+            extraction.not_found = quoted.not_found.into_iter().map(not_found).collect();
+            extraction.picked = quoted.picked;
+            rank_quotations(&mut extraction.picked, &all, &ratings);
+            cut_off(&mut extraction.picked, picking);
         }
-        let scores = match method {
-            Method::Prototype => extract::by_prototypes(goal, &listed, env)?,
-            _ => extract::judge(method, goal, &listed, env)?,
-        };
-        // Standardised scores count as logits: a deviation multiplies the odds by e.
-        let sum = |(at, score): (usize, f64)| (at, picking.prior * logit(ratings[at].score) + score);
-        scores.map(|scores| shortlist.iter().copied().zip(scores).map(sum).collect())
+        return Ok(extraction);
+    }
+    let scores = match method {
+        Method::Prototype => extract::by_prototypes(goal, &listed, env)?,
+        _ => extract::judge(method, goal, &listed, env)?,
     };
-    let Some(judged) = judged else { return Ok(extraction) };
-    let own = match method {
-        Method::Learned => LEAST_LEARNED,
-        _ if method == Method::Rules || picking.prior > 0.0 => LEAST,
-        _ => ABOVE_MEAN,
-    };
-    let mut seen = Set::default();
-    let is_new = |at: usize| {
-        let (c, kind) = (&all[at], ratings[at].kind);
-        let held = Held::new(c.text.to_owned(), kind, c.step, c.bytes.clone(), 0.0);
-        seen.merge(vec![held], picking.similarity, false).is_empty()
-    };
-    let most = if method == Method::Learned { MOST_LEARNED } else { usize::MAX };
-    let mut kept = choose(&judged, logit(picking.threshold.unwrap_or(own)), picking, most, is_new);
+    let Some(scores) = scores else { return Ok(extraction) };
+    // Standardised scores count as logits: a deviation multiplies the odds by e.
+    let sum = |(at, score): (usize, f64)| (at, picking.prior * logit(ratings[at].score) + score);
+    let judged: Vec<(usize, f64)> = shortlist.into_iter().zip(scores).map(sum).collect();
+    let least = if picking.prior > 0.0 { LEAST } else { ABOVE_MEAN };
+    extraction.picked = kept(&all, &ratings, goals, picking, (&judged, least));
+    Ok(extraction)
+}
+
+/// What a variant keeps of the judged statements (in logits, with the method's threshold), and the goals in force; in order.
+fn kept(
+    all: &[Candidate<'_>],
+    ratings: &[Rating],
+    goals: &Goals,
+    picking: &Picking,
+    (judged, own): (&[(usize, f64)], f64),
+) -> Vec<Picked> {
+    let mut kept = choose(judged, own, picking, room(all, ratings, picking));
     for goal in (0..all.len()).filter(|&at| goals.is_in_force(all[at].step, &all[at].bytes)) {
         if !kept.iter().any(|(at, _)| *at == goal) {
             kept.push((goal, logit(1.0)));
         }
     }
     kept.sort_by_key(|(at, _)| *at);
-    extraction.picked =
-        kept.into_iter().map(|(at, score)| of(&all[at], &ratings[at], share(score))).collect();
-    Ok(extraction)
+    let picked = |(at, score): (usize, f64)| Picked {
+        step: all[at].step,
+        bytes: all[at].bytes.clone(),
+        kind: ratings[at].kind,
+        score: probability(score),
+        is_repaired: false,
+    };
+    kept.into_iter().map(picked).collect()
 }
 
-/// What the rules look at beside the statements of these steps.
-fn around(log: &Log, goal: &str, steps: Range<u32>) -> Around {
-    let logged = &log.trajectory.steps;
-    let agent = steps.filter(|&step| logged[step as usize].is_agent());
-    Around::new(goal, agent.map(|step| (step, logged[step as usize].text.as_str())))
+fn not_found((text, kind): (String, ItemKind)) -> Item {
+    let (source, score, of) = (None, None, None);
+    Item { text: text.into(), kind: kind.name(), source, score, fate: Fate::NotFound, of }
 }
 
-/// What was learned of statements, as ratings; what was cut otherwise has none.
+/// What was learned of statements, as ratings. What was cut otherwise has none, and what a user pasted is a result.
 fn by_odds(
     scope: &Scope<'_>,
     all: &[Candidate<'_>],
-    steps: &[u32],
-    learned: &mut Option<Statements>,
+    learned: &mut Statements,
 ) -> anyhow::Result<Vec<Rating>> {
-    let log = scope.log;
-    let segment = log.turns[scope.turn as usize].segment;
-    let read = learned.get_or_insert_with(|| Statements::of_segment(log, segment));
-    let rated = read.rate(log, steps, decision(scope));
+    let mut steps: Vec<u32> = all.iter().map(|candidate| candidate.step).collect();
+    steps.dedup();
+    let rated = learned.rate(scope.log, &steps, decision(scope));
     let weights = Weights::named("")?;
     let places: HashMap<(u32, u32), &statements::Rated> =
         rated.iter().map(|rated| ((rated.step, rated.bytes.start), rated)).collect();
     let rating = |candidate: &Candidate<'_>| {
         let rated = places.get(&(candidate.step, candidate.bytes.start));
-        let kind = rated.map_or(ItemKind::Fact, |rated| ItemKind::ALL[weights.kind(rated)]);
-        let score = rated.map_or(0.0, |rated| probability(weights.statements.odds(rated)));
-        Rating { score, kind, features: Features::default() }
+        let kind = match candidate.source {
+            Source::Tool => ItemKind::ToolOutput,
+            _ => rated.map_or(ItemKind::Fact, |rated| ItemKind::ALL[weights.kind(rated)]),
+        };
+        Rating { score: rated.map_or(0.0, |rated| probability(weights.statements.odds(rated))), kind }
     };
     Ok(all.iter().map(rating).collect())
 }
@@ -221,57 +235,52 @@ pub(crate) fn decision(scope: &Scope<'_>) -> u32 {
     turn.decision.unwrap_or(turn.steps.end)
 }
 
-fn of(candidate: &Candidate<'_>, rating: &Rating, score: f64) -> Picked {
-    let (step, bytes) = (candidate.step, candidate.bytes.clone());
-    Picked { step, bytes, kind: rating.kind, score, is_repaired: false }
-}
-
-/// Goals, constraints and decisions that the rules are sure enough of.
-fn core(all: &[Candidate<'_>], ratings: &[Rating]) -> Vec<Picked> {
-    let in_core = |rating: &Rating| rating.kind <= ItemKind::Decision && rating.score >= LEAST;
-    all.iter().zip(ratings).filter(|(_, r)| in_core(r)).map(|(c, r)| of(c, r, r.score)).collect()
-}
-
 fn logit(p: f64) -> f64 {
     let p = p.clamp(1e-6, 1.0 - 1e-6);
     libm::log(p / (1.0 - p))
 }
 
-fn share(logit: f64) -> f64 {
-    1.0 / (1.0 + libm::exp(-logit))
+/// Whether a statement says what none before it said, and its kind has room.
+fn room<'a>(
+    all: &'a [Candidate<'a>],
+    ratings: &'a [Rating],
+    picking: &'a Picking,
+) -> impl FnMut(usize) -> bool + 'a {
+    let (mut seen, mut left) = (Set::default(), picking.quotas);
+    move |at| {
+        let (c, kind) = (&all[at], ratings[at].kind);
+        let left = &mut left[kind as usize];
+        if *left == 0 {
+            return false;
+        }
+        let held = Held::new(c.text.to_owned(), kind, c.step, c.bytes.clone(), 0.0);
+        let is_new = seen.merge(vec![held], picking.similarity, false).is_empty();
+        *left -= usize::from(is_new);
+        is_new
+    }
 }
 
-/// Which of the judged statements a variant keeps; of equal scores the first. Where their number is fixed, what says the same as
-/// a better one (is not new) does not count.
+/// Which of the judged statements a variant keeps; of equal scores the first. What says the same as a better one, or is over
+/// the quota of its kind (`fits` says no), does not count. `own`: the method's threshold.
 fn choose(
     judged: &[(usize, f64)],
-    threshold: f64,
+    own: f64,
     picking: &Picking,
-    most: usize,
-    mut is_new: impl FnMut(usize) -> bool,
+    mut fits: impl FnMut(usize) -> bool,
 ) -> Vec<(usize, f64)> {
     let mut best = judged.to_vec();
     best.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    let above = |best: Vec<(usize, f64)>, least: f64| -> Vec<(usize, f64)> {
-        best.into_iter().filter(|(_, score)| *score >= least).collect()
+    let threshold = logit(picking.threshold.unwrap_or(own));
+    let (least, most) = match picking.variant {
+        Variant::Standard => (threshold, picking.items),
+        Variant::Conservative => (threshold - LOWER, picking.items),
+        // One there is, however unlikely.
+        Variant::Aggressive => (threshold.min(best.first().map_or(threshold, |best| best.1)), AGGRESSIVE),
+        Variant::TopK => (f64::NEG_INFINITY, picking.k),
+        // What is as likely as the method's threshold rates between 5 and 6.
+        Variant::Ranked => (logit((picking.min_rating - 1.0) / 9.0) + logit(own), picking.items),
     };
-    match picking.variant {
-        Variant::Standard | Variant::Conservative if most < best.len() => {
-            let least = if picking.variant == Variant::Standard { threshold } else { threshold - LOWER };
-            above(best, least).into_iter().filter(|(at, _)| is_new(*at)).take(most).collect()
-        }
-        Variant::Standard => above(best, threshold),
-        Variant::Conservative => above(best, threshold - LOWER),
-        Variant::Aggressive => {
-            let sure = best.iter().filter(|(_, score)| *score >= threshold).count();
-            best.truncate(sure.max(1));
-            best.into_iter().filter(|(at, _)| is_new(*at)).take(AGGRESSIVE).collect()
-        }
-        Variant::TopK => best.into_iter().filter(|(at, _)| is_new(*at)).take(picking.k).collect(),
-        Variant::Ranked => {
-            best.into_iter().filter(|(_, score)| 1.0 + 9.0 * share(*score) >= picking.min_rating).collect()
-        }
-    }
+    best.into_iter().take_while(|(_, score)| *score >= least).filter(|(at, _)| fits(*at)).take(most).collect()
 }
 
 /// Gives quotations the rating of the statement in which they stand.
@@ -293,7 +302,8 @@ fn cut_off(picked: &mut Vec<Picked>, picking: &Picking) {
         Variant::Aggressive => AGGRESSIVE,
         Variant::TopK => picking.k,
         Variant::Ranked => {
-            picked.retain(|quote| 1.0 + 9.0 * quote.score >= picking.min_rating);
+            let least = logit((picking.min_rating - 1.0) / 9.0) + logit(LEAST);
+            picked.retain(|quote| logit(quote.score) >= least);
             return;
         }
         Variant::Standard | Variant::Conservative => return,
@@ -306,10 +316,12 @@ fn cut_off(picked: &mut Vec<Picked>, picking: &Picking) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::log::Log;
+    use crate::strategies::tests::run;
 
     fn picking(variant: Variant) -> Picking {
         Picking {
-            method: Method::Rules,
+            method: Method::Learned,
             variant,
             threshold: None,
             k: 2,
@@ -317,6 +329,8 @@ mod tests {
             max_rated: 9,
             prior: 1.0,
             similarity: 0.85,
+            items: 5,
+            quotas: [5; 5],
         }
     }
 
@@ -324,10 +338,7 @@ mod tests {
     fn variants_cut_off_in_their_own_ways() {
         let judged = [(0, 0.2), (1, -0.5), (2, 1.5), (3, 0.2), (4, -3.0), (5, 0.9)];
         let kept = |variant| -> Vec<usize> {
-            choose(&judged, 0.0, &picking(variant), usize::MAX, |_| true)
-                .into_iter()
-                .map(|(at, _)| at)
-                .collect()
+            choose(&judged, 0.5, &picking(variant), |_| true).into_iter().map(|(at, _)| at).collect()
         };
         assert_eq!(kept(Variant::Standard), [2, 5, 0, 3]);
         assert_eq!(kept(Variant::Conservative), [2, 5, 0, 3, 1]);
@@ -335,14 +346,16 @@ mod tests {
         assert_eq!(kept(Variant::TopK), [2, 5]);
         // Ratings 8.4, 7.4, 5.95 (twice), 4.4, 1.4.
         assert_eq!(kept(Variant::Ranked), [2, 5]);
-        let none = choose(&[(0, -2.0), (1, -3.0)], 0.0, &picking(Variant::Aggressive), usize::MAX, |_| true);
+        let none = choose(&[(0, -2.0), (1, -3.0)], 0.5, &picking(Variant::Aggressive), |_| true);
         assert_eq!(none, [(0, -2.0)]);
-        assert!(choose(&[], 0.0, &picking(Variant::Aggressive), usize::MAX, |_| true).is_empty());
+        assert!(choose(&[], 0.5, &picking(Variant::Aggressive), |_| true).is_empty());
         // Where 5 says what 2 says, it does not count.
-        let others = |variant| choose(&judged, 0.0, &picking(variant), usize::MAX, |at| at != 5);
+        let others = |variant| choose(&judged, 0.5, &picking(variant), |at| at != 5);
         assert_eq!(others(Variant::TopK), [(2, 1.5), (0, 0.2)]);
         assert_eq!(others(Variant::Aggressive), [(2, 1.5), (0, 0.2), (3, 0.2)]);
-        assert_eq!(others(Variant::Standard).len(), 4);
+        assert_eq!(others(Variant::Standard).len(), 3);
+        let few = Picking { items: 2, ..picking(Variant::Standard) };
+        assert_eq!(choose(&judged, 0.5, &few, |_| true), [(2, 1.5), (5, 0.9)]);
     }
 
     #[test]
@@ -355,7 +368,7 @@ mod tests {
             is_repaired: false,
         };
         let kept = |variant| -> Vec<u32> {
-            let mut picked = vec![quote(1, 0.2), quote(2, 0.5), quote(3, 0.6), quote(4, 0.9)];
+            let mut picked = vec![quote(1, 0.02), quote(2, 0.05), quote(3, 0.07), quote(4, 0.9)];
             cut_off(&mut picked, &picking(variant));
             picked.into_iter().map(|quote| quote.step).collect()
         };
@@ -363,26 +376,57 @@ mod tests {
         assert_eq!(kept(Variant::Conservative), [1, 2, 3, 4]);
         assert_eq!(kept(Variant::Aggressive), [2, 3, 4]);
         assert_eq!(kept(Variant::TopK), [3, 4]);
-        // Ratings 2.8, 5.5, 6.4, 9.1.
+        // Ratings 3.5, 5.5, 6.3, 10.0.
         assert_eq!(kept(Variant::Ranked), [3, 4]);
     }
 
-    /// Of forty rules of the user no more than twelve are kept, as they stand, and the goal.
+    /// Of forty demands of the user no more than twelve are kept, as they stand, and the goal.
     #[test]
-    fn learned_odds_keep_no_more_than_twelve() {
-        use crate::strategies::tests::run;
+    fn no_more_than_twelve_are_kept() {
         let things = ["crane", "ledger", "tide", "cargo", "rope", "bolt", "lamp", "quay"];
-        let rule =
+        let demand =
             |n: usize| format!("The {}_{n} must never exceed {n}00 kg in port_{n}.py.~", things[n % 8]);
-        let rules: String = (1..=40).map(rule).collect();
+        let demands: String = (1..=40).map(demand).collect();
         let idle = "\naction: date\nobservation: morning".repeat(4);
-        let log = Log::script(&format!("user: mend it\nagent: well\nuser: {rules}{idle}\nagent: so"));
-        let params = "extract = 'learned'\nvariant = 'conservative'\nkeep_last = 0";
-        let run = run(("salience", params), ("turns", "n = 4"), &log);
-        let items = &run.events[0].work.items;
-        let kept = items.iter().filter(|item| item.fate.is_kept()).count();
-        assert!((12..=13).contains(&kept), "{kept} of {}", items.len());
-        let stands = |item: &Item| log.trajectory.steps.iter().any(|step| step.text.contains(&*item.text));
-        assert!(items.iter().all(stands), "{items:?}");
+        let log = Log::script(&format!("user: mend it\nagent: well\nuser: {demands}{idle}\nagent: so"));
+        let kept = |params: &str| {
+            let params = format!("variant = 'conservative'\nkeep_last = 0\n{params}");
+            let run = run(("salience", &params), ("turns", "n = 4"), &log);
+            let items = &run.events[0].work.items;
+            let stands =
+                |item: &Item| log.trajectory.steps.iter().any(|step| step.text.contains(&*item.text));
+            assert!(items.iter().all(stands), "{items:?}");
+            items.iter().filter(|item| item.fate.is_kept()).count()
+        };
+        assert!((12..=13).contains(&kept("")), "{}", kept(""));
+        assert!((5..=6).contains(&kept("items = 5")), "{}", kept("items = 5"));
+    }
+
+    /// Of twenty lines of a result as many are kept as it is told.
+    #[test]
+    fn results_have_a_quota() {
+        let line = |n: usize| format!("ERROR in src/port_{n}.py:{n}1: the crane_{n} exceeds {n}00 kg~");
+        let lines: String = (1..=20).map(line).collect();
+        let log = Log::script(&format!(
+            "user: mend it\nagent: well\naction: pytest src\nobservation: {lines}\nagent: so\naction: date\nobservation: morning\nagent: so"
+        ));
+        let kept = |results: usize| {
+            let params = format!("variant = 'top-k'\nk = 12\nkeep_last = 0\nresults = {results}");
+            let run = run(("salience", &params), ("turns", "n = 2"), &log);
+            let items = &run.events[0].work.items;
+            items.iter().filter(|item| item.fate.is_kept() && item.kind == "tool_output").count()
+        };
+        assert_eq!([kept(0), kept(3), kept(7)], [0, 3, 7]);
+    }
+
+    /// What old experiments name is told what took its place.
+    #[test]
+    fn rules_are_gone_and_say_so() {
+        for name in ["salience", "protected-core", "core-notes"] {
+            let params = toml::from_str("extract = \"rules\"").unwrap();
+            let error = format!("{:#}", crate::strategies::build(name, params).err().unwrap());
+            assert!(error.contains("a learned rater took the place of the rules"), "{error}");
+            assert!(error.contains("hint: leave `extract` out, or name `learned`"), "{error}");
+        }
     }
 }

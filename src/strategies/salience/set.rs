@@ -16,11 +16,13 @@ use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
 
-use super::chinese;
-use super::rules::{self, ItemKind};
+use super::candidates::ItemKind;
 use crate::strategies::Fate;
 use crate::strategies::newest::{self, Given, Newest, Place};
+use crate::text::han;
 use crate::text::lists::{self, Signs, WordSet};
+use crate::text::negation::negates;
+use crate::text::values::{content_words, is_telling, values};
 
 /// From so much of their words in common on, two constraints with other values speak of the same thing.
 const SAME_MATTER: f64 = 0.5;
@@ -75,21 +77,21 @@ pub(crate) enum Conflict {
 
 impl Held {
     pub(crate) fn new(text: String, kind: ItemKind, step: u32, bytes: Range<u32>, score: f64) -> Self {
-        let apart = chinese::set_apart(&text);
-        let mut values = rules::values(&apart);
+        let apart = han::set_apart(&text);
+        let mut all = values(&apart);
         let between = |c: char| !c.is_alphanumeric() && c != '_';
-        let words = |word: &str| match word.contains(chinese::is_han) {
-            true => chinese::pairs(word).iter().map(|pair| hash(pair)).collect(),
-            false => rules::content_words(word),
+        let words = |word: &str| match word.contains(han::is_han) {
+            true => han::pairs(word).iter().map(|pair| hash(pair)).collect(),
+            false => content_words(word),
         };
         let mut order: Vec<u32> = apart.split(between).flat_map(words).collect();
         if order.is_empty() {
             // Scripts without word lists, or code: what stands between blanks.
             order = text.split_whitespace().map(hash).collect();
         }
-        values.extend(text.split(between).map(str::to_lowercase).filter(|w| WORDS.values.has(w)));
-        values.sort_unstable();
-        values.dedup();
+        all.extend(text.split(between).map(str::to_lowercase).filter(|w| WORDS.values.has(w)));
+        all.sort_unstable();
+        all.dedup();
         let mut words = order.clone();
         words.sort_unstable();
         words.dedup();
@@ -98,11 +100,11 @@ impl Held {
             Some((*at - word.len(), word.trim_end_matches(between).to_lowercase()))
         });
         let verb = verb.into_iter().find(|(_, word)| WORDS.verbs.has(word));
-        let about = verb.map_or_else(Vec::new, |(at, _)| rules::values(&text[..at]));
+        let about = verb.map_or_else(Vec::new, |(at, _)| values(&text[..at]));
         Held {
             last: (step, bytes.start),
             given: Given::default(),
-            negates: rules::negates(&text),
+            negates: negates(&text),
             is_repaired: false,
             vector: None,
             conflict: None,
@@ -112,7 +114,7 @@ impl Held {
             step,
             bytes,
             score,
-            values,
+            values: all,
             about,
             words,
             order,
@@ -178,7 +180,7 @@ impl Held {
         is_fact(self)
             && is_fact(other)
             && self.values == other.values
-            && self.values.iter().any(|value| rules::is_telling(value))
+            && self.values.iter().any(|value| is_telling(value))
             && 5 * shared >= 2 * self.words.len().min(other.words.len())
     }
 
@@ -248,7 +250,10 @@ impl Set {
             }
             if let Some(of) = twin {
                 let old = &mut self.items[of];
-                let (kind, last) = (held.kind.min(old.kind), held.last.max(old.last));
+                // Who knows more of the same words says what they are: that they lift a ban.
+                let is_same = (old.step, &old.bytes) == (held.step, &held.bytes);
+                let kind = if is_same { held.kind } else { held.kind.min(old.kind) };
+                let last = held.last.max(old.last);
                 if held.beats(old, keep_shorter) {
                     held.conflict = old.conflict;
                     std::mem::swap(old, &mut held);
