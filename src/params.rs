@@ -6,6 +6,8 @@
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
+use crate::files::reach;
+
 /// One parameter.
 #[derive(Clone, Copy, Debug)]
 pub struct Param {
@@ -98,7 +100,7 @@ const HASH_DIGITS: usize = 8;
 /// It cannot be read, or has another hash.
 pub(crate) fn own_file<'a>(what: &str, name: &'a str, else_name: &str) -> anyhow::Result<(&'a str, String)> {
     let (path, hash) = name.rsplit_once('#').unwrap_or((name, ""));
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    let text = reach::text(std::path::Path::new(path)).map_err(|error| {
         anyhow::anyhow!(
             "{what} `{path}`: {error}\nhint: {else_name} a file as \"PATH#HASH\", from the folder that the command runs in"
         )

@@ -156,3 +156,53 @@ fn a_sweep_has_a_row_a_combination() {
     let text = String::from_utf8(wrong.stderr).unwrap();
     assert!(text.contains("no stage has a scope that knows `kept`"), "{text}");
 }
+
+/// What is asked for is counted before it is made.
+#[test]
+fn a_grid_that_is_too_large_is_refused_at_once() {
+    let many: Vec<String> = (0..5).map(|key| format!("scope.k{key}={}", ["1"; 1_000].join(","))).collect();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trajpress"));
+    command.args(["sweep", ".", "--preset", "gemini-cli"]);
+    many.iter().for_each(|of| _ = command.args(["--vary", of]));
+    let text = String::from_utf8(command.output().unwrap().stderr).unwrap();
+    assert!(text.contains("more than 200 combinations"), "{text}");
+}
+
+/// The texts of sessions do not outlive the command, nor may others read them meanwhile.
+#[cfg(unix)]
+#[test]
+fn an_interrupt_leaves_nothing_behind() {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::time::Duration;
+    let dir = tempfile::tempdir().unwrap();
+    let (from, place) = (dir.path().join("logs"), dir.path().join("place"));
+    [&from, &place].into_iter().for_each(|path| fs::create_dir(path).unwrap());
+    logs(&from, 200, |_| true);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_trajpress"))
+        .args(["advise", "--threads", "1", "--quiet"])
+        .arg(&from)
+        .env("TMPDIR", &place)
+        .spawn()
+        .unwrap();
+    let made = || fs::read_dir(&place).unwrap().flatten().map(|entry| entry.path()).next();
+    let folder = (0..1_000).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(5));
+        made()
+    });
+    let folder = folder.expect("a folder for the time being");
+    assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    assert!(!child.wait().unwrap().success());
+    assert_eq!(made(), None);
+    // What a killed one left goes with the next.
+    let left = place.join("trajpress-once-999999999-x");
+    fs::create_dir(&left).unwrap();
+    let next = Command::new(env!("CARGO_BIN_EXE_trajpress"))
+        .arg("advise")
+        .arg(&place)
+        .env("TMPDIR", &place)
+        .output();
+    assert_eq!(next.unwrap().status.code(), Some(2));
+    assert!(!cfg!(target_os = "linux") || !left.exists());
+}

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 /// Module -> what it may name in `use crate::`. A module may always use its own children.
 fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
     BTreeMap::from([
-        ("text", vec![]),
+        ("text", vec!["files"]),
         ("trajectory", vec![]),
         ("files", vec![]),
         ("settings", vec!["text"]),
-        ("params", vec![]),
+        ("params", vec!["files"]),
         ("store", vec!["files", "trajectory"]),
         ("logs", vec!["files", "settings", "store", "text", "trajectory"]),
         ("models", vec!["files", "settings", "text"]),
@@ -21,7 +21,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("context", vec!["annotate", "store", "text", "trajectory", "turns"]),
         ("learn", vec!["context", "params", "text", "trajectory", "turns"]),
         ("triggers", vec!["context", "models", "params", "text", "trajectory", "turns"]),
-        ("strategies", vec!["context", "learn", "models", "params", "text", "trajectory", "turns"]),
+        ("strategies", vec!["context", "files", "learn", "models", "params", "text", "trajectory", "turns"]),
         ("scopes", vec!["context", "params", "trajectory"]),
         ("replay", vec!["context", "models", "scopes", "strategies", "text", "trajectory", "triggers"]),
         ("export", vec!["context", "replay", "text", "trajectory"]),

@@ -154,8 +154,10 @@ impl Bench<'_> {
             let from = self.step(event.turn);
             let until = events.get(i + 1).map_or(self.log.n_steps() as u32, |next| self.step(next.turn));
             let again = self.reads.again(self.log, from..until, &|step| gone.binary_search(&step).is_ok());
+            // The call of a result goes with it, and is no edit of its own.
+            let is_edited = |step: &&u32| self.log.trajectory.steps[**step as usize].edit.is_some();
             all.push(Change {
-                n_steps: gone.len(),
+                n_steps: gone.iter().filter(is_edited).count(),
                 again,
                 ..self.change(at, &shorter, event.tokens_before, false)
             });
@@ -180,6 +182,9 @@ impl Bench<'_> {
             let (from, segment) = (self.step(event.turn), log.turns[event.turn as usize].segment);
             let until = events.get(i + 1).map_or(log.n_steps() as u32, |next| self.step(next.turn));
             let stays = Stays::of(log, segment);
+            let since = i.checked_sub(1).map_or(0, |before| self.step(events[before].turn));
+            let before = i.checked_sub(1).map(|before| log.turns[events[before].turn as usize].segment);
+            let stood_before = before.map(|before| Stays::of(log, before));
             let kept_tokens = stays.0.iter().map(|&step| u64::from(log.tokens[step as usize])).sum();
             let is_gone = |step: u32| {
                 let of = &log.trajectory.steps[step as usize];
@@ -192,12 +197,15 @@ impl Bench<'_> {
             let stood = |words: &[u64]| sources.hold_before(words, told);
             let known = known_atoms(&bridged.log, &summary, from, &stood);
             let lost = lost[i].iter().filter(|need| !stays.mention(&bridged.log, need));
-            let since = i.checked_sub(1).map_or(0, |before| self.step(events[before].turn));
+            // What an earlier compaction had taken out does not go again.
+            let goes = |step: u32| {
+                is_gone(step) && (step >= since || stood_before.as_ref().is_some_and(|stays| stays.has(step)))
+            };
             let (shorter, is_billed) = self.shorter(at);
             let change = self.change(at, &shorter, shorter.cached_without, is_billed);
             all.push(Compaction {
                 change: Change {
-                    n_steps: (since..from).filter(|&step| is_gone(step)).count(),
+                    n_steps: (0..from).filter(|&step| goes(step)).count(),
                     again: self.reads.again(log, from..until, &is_gone),
                     ..change
                 },
@@ -205,7 +213,7 @@ impl Bench<'_> {
                 kept_tokens,
                 lost: lost.map(|need| lost_of(&bridged.log, need, &summary)).collect(),
                 n_named: known.len(),
-                words: typed.gone(since..from, until, &is_gone, &summary),
+                words: typed.gone(0..from, until, (&goes, &is_gone), &summary),
                 // A part of a longer path or name is none, where its words stood one after the other.
                 invented: known
                     .into_iter()

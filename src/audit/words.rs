@@ -37,19 +37,19 @@ impl<'a> Typed<'a> {
         typed
     }
 
-    /// Sentences of the user among `steps` that stand word for word neither in the summary, nor in what stays, nor in what is
+    /// Sentences of the user among `steps` that go, and stand word for word neither in the summary, nor in what stays, nor in what is
     /// logged until the next compaction. What was said more than once is left out.
     pub(super) fn gone(
         &self,
         steps: Range<u32>,
         until: u32,
-        is_gone: &dyn Fn(u32) -> bool,
+        (goes, is_gone): (&dyn Fn(u32) -> bool, &dyn Fn(u32) -> bool),
         summary: &str,
     ) -> Vec<Words> {
         let summary = Runs::new([summary]);
         let stands = |step: u32| step < until && (step >= steps.end || !is_gone(step));
         let mut found = Vec::new();
-        for (step, sentence) in self.sentences(steps.clone()).filter(|(step, _)| is_gone(*step)) {
+        for (step, sentence) in self.sentences(steps.clone()).filter(|(step, _)| goes(*step)) {
             let of = words(sentence);
             // A tag is what a harness put there.
             if !sentence.starts_with('<')

@@ -47,10 +47,10 @@ pub struct Args {
     #[arg(required = true)]
     logs: Vec<PathBuf>,
     /// Tokens of the window that all policies run in [default: the product's own; half of it where the logs were compacted]
-    #[arg(long, value_name = "TOKENS", value_parser = tokens)]
+    #[arg(long, value_name = "TOKENS", value_parser = tokens, allow_negative_numbers = true)]
     window: Option<u64>,
     /// How much more of what is needed later may be lost, as a share
-    #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = margin)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = margin, allow_negative_numbers = true)]
     margin: f64,
     /// Preset to compare with [default: that of the product that wrote the logs]
     #[arg(long, value_name = "PRESET", conflicts_with = "settings_for")]
@@ -59,7 +59,7 @@ pub struct Args {
     #[arg(long, value_name = "PRODUCT", value_parser = product)]
     settings_for: Option<String>,
     /// Choose on a random half of the sessions so many times, and tell how often that held on the other half
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=MOST_SPLITS))]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=MOST_SPLITS), allow_negative_numbers = true)]
     splits: u32,
     /// Use N threads; 0 is all cores
     #[arg(long, value_name = "N", default_value_t = 0)]

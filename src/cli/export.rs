@@ -124,7 +124,8 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     for index in trajectories {
         exporter.trajectory(index, &mut writer, &mut done)?;
     }
-    writer.lines.map_or(Ok(()), Whole::finish).context(CANNOT_WRITE)?;
+    let shown = writer.shown;
+    writer.lines.map_or(Ok(()), Whole::finish).with_context(|| format!("cannot write {shown}"))?;
     if !output.quiet {
         tell(&if output.json { escape::json(&done)? } else { told(&done, &variant.label, args) });
     }
@@ -212,12 +213,12 @@ impl Exporter<'_> {
     }
 }
 
-const CANNOT_WRITE: &str = "cannot write the prompts";
-
 /// Where prompts go: to lines, or to files of a folder.
 struct Writer {
     lines: Option<Whole>,
     folder: PathBuf,
+    /// What lines are written to, in words.
+    shown: String,
 }
 
 impl Writer {
@@ -230,7 +231,8 @@ impl Writer {
                 None
             }
         };
-        Ok(Writer { lines, folder: out.unwrap_or(Path::new("")).to_owned() })
+        let shown = out.map_or_else(|| "standard output".to_owned(), |out| out.display().to_string());
+        Ok(Writer { lines, folder: out.unwrap_or(Path::new("")).to_owned(), shown })
     }
 
     fn write(&mut self, id: &str, document: &Document) -> anyhow::Result<()> {
@@ -246,7 +248,7 @@ impl Writer {
             Body::Json(value) => escape::json_line(value)?,
             Body::Text(text) => escape::json_line(&json!({"id": id, "text": text}))?,
         };
-        writeln!(lines, "{line}").context(CANNOT_WRITE)
+        writeln!(lines, "{line}").with_context(|| format!("cannot write {}", self.shown))
     }
 }
 

@@ -1,5 +1,8 @@
 //! Logs that are read for one answer, and kept nowhere.
 
+use std::fs;
+#[cfg(target_os = "linux")]
+use std::path::Path;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
@@ -7,15 +10,44 @@ use tempfile::TempDir;
 
 use super::{Output, count, tell};
 use crate::experiment::Dataset;
+use crate::files::ends::before_a_signal;
 use crate::files::reach;
 use crate::logs::{self, Limits};
+
+/// Of folders that this program made, with its process.
+const NAME: &str = "trajpress-once-";
+
+/// A folder that nobody else reads. It goes with the program, also by a signal; those of killed ones go first.
+fn folder() -> anyhow::Result<TempDir> {
+    let place = std::env::temp_dir();
+    #[cfg(target_os = "linux")]
+    for entry in fs::read_dir(&place).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let process = name.strip_prefix(NAME).and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+        if process.is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists()) {
+            // What is another user's stays.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    let prefix = format!("{NAME}{}-", std::process::id());
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(&prefix);
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    let folder = builder.tempdir_in(&place).with_context(|| {
+        format!("cannot create a folder in {}\nhint: TMPDIR names another place", place.display())
+    })?;
+    let path = folder.path().to_owned();
+    before_a_signal(move || _ = fs::remove_dir_all(&path));
+    Ok(folder)
+}
 
 /// Reads and annotates logs into a folder that lives as long as it is held.
 pub(super) fn read(logs: &[PathBuf], threads: usize, output: Output) -> anyhow::Result<(TempDir, Dataset)> {
     for log in logs {
         anyhow::ensure!(reach::is_there(log)?, "{} is not there", log.display());
     }
-    let folder = tempfile::tempdir().context("cannot create a folder for the time being")?;
+    let folder = folder()?;
     let dir = folder.path().join("data");
     let options = logs::Options {
         inputs: logs.to_vec(),

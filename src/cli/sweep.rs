@@ -1,6 +1,8 @@
 //! `trajpress sweep`: a product's policy at many settings over one's own sessions.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
@@ -14,6 +16,8 @@ use super::{ExitStatus, Output, catalogue, count, print, tell};
 use crate::advice::sweep::{Paid, Setting, setting};
 use crate::experiment::Plan;
 use crate::experiment::plan::Variant;
+use crate::files::lock::Lock;
+use crate::files::whole::Whole;
 use crate::policies;
 use crate::report::statistics::estimate::Estimate;
 use crate::report::sweep::{Drawn, figure};
@@ -150,14 +154,16 @@ struct Row {
 
 /// Runs the command.
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
-    let choices = choices(&args.vary);
+    let n = args.vary.iter().try_fold(1_usize, |n, of| n.checked_mul(of.values.len()).filter(|n| *n <= MOST));
+    anyhow::ensure!(n.is_some(), "more than {MOST} combinations are asked for\nhint: fewer values");
+    let keys: BTreeSet<&str> = args.vary.iter().map(|of| of.key.as_str()).collect();
     anyhow::ensure!(
-        choices.len() <= MOST,
-        "{} are asked for, more than {MOST}\nhint: fewer values",
-        count(choices.len() as u64, "combination")
+        keys.len() == args.vary.len(),
+        "a key is varied twice\nhint: give all its values in one `--vary`"
     );
+    let choices = choices(&args.vary);
     let text = experiment(&args.preset, &args.vary, &choices)?;
-    let plan = Plan::parse("sweep", &text, &catalogue())?;
+    let plan = Plan::parse("the grid of `--vary`", &text, &catalogue())?;
     let threads = super::threads(args.threads);
     let (_folder, data) = read(&args.logs, threads, output)?;
     let indices: Vec<usize> = (0..data.entries().len()).collect();
@@ -260,6 +266,7 @@ fn as_json(args: &Args, keys: &[&str], rows: &[Row]) -> Value {
 /// Writes `sweep.csv`, `sweep.json`, `sweep.svg` and `sweep.png`.
 fn write(out: &std::path::Path, args: &Args, keys: &[&str], rows: &[Row]) -> anyhow::Result<()> {
     fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
+    let _alone = Lock::alone(out, "sweep")?;
     let value = as_json(args, keys, rows);
     let drawn: Vec<Drawn> = rows
         .iter()
@@ -285,9 +292,17 @@ fn write(out: &std::path::Path, args: &Args, keys: &[&str], rows: &[Row]) -> any
         ("sweep.svg", svg.into_bytes()),
         ("sweep.png", png),
     ];
+    // All are whole before the first takes its place.
+    let mut whole = Vec::new();
     for (name, bytes) in files {
         let path = out.join(name);
-        fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+        let cannot = || format!("cannot write {}", path.display());
+        let mut file = Whole::begin(Some(&path))?;
+        file.write_all(&bytes).and_then(|()| file.flush()).with_context(cannot)?;
+        whole.push((path, file));
+    }
+    for (path, file) in whole {
+        file.finish().with_context(|| format!("cannot write {}", path.display()))?;
         tell(&format!("wrote {}", path.display()));
     }
     Ok(())

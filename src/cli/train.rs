@@ -11,6 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 use crate::experiment::Dataset;
+use crate::files::reach;
 use crate::files::whole;
 use crate::learn::Weights;
 use crate::learn::needs::{Sample, learn};
@@ -101,7 +102,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
 }
 
 fn names(path: &Path) -> anyhow::Result<BTreeSet<String>> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = reach::text(path).with_context(|| format!("cannot read {}", path.display()))?;
     Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }
 

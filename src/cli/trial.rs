@@ -60,7 +60,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", value_parser = time)]
     budget: Option<Duration>,
     /// Tokens of the window for all sessions, such as 200k or 1M [default: that of the model which a session names]
-    #[arg(long, value_name = "TOKENS", value_parser = windows::tokens)]
+    #[arg(long, value_name = "TOKENS", value_parser = windows::tokens, allow_negative_numbers = true)]
     window: Option<u64>,
     /// Model whose prices count for all sessions, one of `trajpress list api-models` [default: the model which a session names]
     #[arg(long, value_name = "MODEL")]

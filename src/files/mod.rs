@@ -1,6 +1,7 @@
 //! Files that other processes write and read too: one writer a folder, what a stage vouches for, what is there at all, what
 //! changes together, what appears whole, what is read on while another file takes its place.
 
+pub mod ends;
 pub mod held;
 pub mod lock;
 pub mod reach;

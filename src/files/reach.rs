@@ -4,10 +4,27 @@
 //! error with the path and the system's words, and never "missing": who is told that makes again what is there.
 //! Knows nothing of what the files hold.
 
+use std::io::Read as _;
 use std::path::Path;
 use std::{fs, io};
 
 use anyhow::Context as _;
+
+/// Bytes of a file that somebody wrote by hand, or a program for them, at most.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// The text of such a file. It may be a pipe; what never ends is refused.
+///
+/// # Errors
+/// It cannot be read, is too long, or is no UTF-8.
+pub fn text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    fs::File::open(path)?.take(MOST_BYTES + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > MOST_BYTES {
+        true => Err(io::Error::other(format!("longer than {} MiB, which no such file is", MOST_BYTES >> 20))),
+        false => Ok(text),
+    }
+}
 
 /// Whether a file or folder is there. A link that leads nowhere is an error: something stands there.
 pub fn is_there(path: &Path) -> anyhow::Result<bool> {
@@ -30,6 +47,14 @@ pub fn read(path: &Path) -> anyhow::Result<Option<Vec<u8>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn what_never_ends_is_refused() {
+        let error = text(Path::new("/dev/zero")).unwrap_err();
+        assert_eq!(error.to_string(), "longer than 256 MiB, which no such file is");
+        assert_eq!(text(Path::new("/dev/null")).unwrap(), "");
+    }
 
     #[test]
     fn only_what_is_not_there_is_missing() {

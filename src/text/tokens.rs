@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::files::reach;
 use crate::text::memo::Memo;
 use anyhow::Context as _;
 use tokenizers::pipeline::{EncodeOptions, Override, PipelineToken, PipelineTokenizer};
@@ -44,7 +45,7 @@ impl Tokenizer {
     }
 
     fn from_file(path: &Path) -> anyhow::Result<Self> {
-        let json = std::fs::read_to_string(path).with_context(|| {
+        let json = reach::text(path).with_context(|| {
             format!(
                 "cannot read tokenizer `{}`\nhint: `o200k`, `cl100k`, or the path of a tokenizer.json",
                 path.display()

@@ -1,5 +1,7 @@
 //! What `trajpress advise` prints: what to set, what that saves, what it loses, and how sure that is.
 
+use std::collections::BTreeMap;
+
 use indicatif::HumanCount;
 use serde_json::{Value, json};
 
@@ -111,8 +113,9 @@ impl Answer {
             }
             Verdict::TooLittle => self.too_little(),
             _ => format!(
-                "Keep yours: none that costs less is shown to lose no more than {} more of what is needed later.\n{}{}",
+                "Keep yours: none that costs less is shown to lose no more than {} more of what is needed later{}.\n{}{}",
                 points(self.margin),
+                self.tally(),
                 self.sessions_that_would_tell(),
                 self.money()
             ),
@@ -127,6 +130,16 @@ impl Answer {
             count(sessions as u64, "session"),
             count(needs, "exposed need")
         )
+    }
+
+    /// What is told of those that cost less.
+    fn tally(&self) -> String {
+        let mut tally: BTreeMap<&str, usize> = BTreeMap::new();
+        for of in self.advice.all.iter().filter(|of| of.is_cheaper()) {
+            *tally.entry(self.told(of)).or_default() += 1;
+        }
+        let each: Vec<String> = tally.iter().map(|(told, n)| format!("{n} {told}")).collect();
+        if each.is_empty() { String::new() } else { format!(" (over all sessions: {})", each.join(", ")) }
     }
 
     /// How many more sessions would tell of the one that could be told soonest.

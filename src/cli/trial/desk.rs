@@ -13,7 +13,7 @@ use super::super::page::Block;
 use super::super::{Output, count, tell};
 use super::{Args, EXPERIMENT, budget, tell_unless};
 use crate::experiment::{Dataset, Options, SEMANTICS_VERSION};
-use crate::files::reach;
+use crate::files::{reach, vouch};
 use crate::logs::formats::READERS_VERSION;
 use crate::logs::{self, Limits};
 use crate::models::api;
@@ -205,7 +205,8 @@ impl Desk {
     /// What was printed of just this the last time, if all that it names is still there.
     pub(super) fn printed(&self) -> anyhow::Result<Option<Printed>> {
         let told_of = self.told_of()?;
-        let kept = reach::read(&self.path(ANSWER))?.and_then(|kept| serde_json::from_slice(&kept).ok());
+        let kept = reach::read(&self.path(ANSWER))?.filter(|kept| vouch::sealed(kept).is_ok());
+        let kept = kept.and_then(|kept| serde_json::from_slice(&kept).ok());
         let kept = kept.filter(|kept: &Printed| self.is_same && told_of.as_ref() == Some(&kept.of));
         if kept.is_some() {
             // Whoever clears away looks at it; that it cannot be set is no reason to tell nothing.
@@ -218,7 +219,7 @@ impl Desk {
     pub(super) fn remember(&self, page: Vec<Block>, json: String) -> anyhow::Result<Printed> {
         let printed = Printed { of: self.told_of()?.unwrap_or_default(), page, json };
         let path = self.path(ANSWER);
-        fs::write(&path, escape::json(&printed)?)
+        fs::write(&path, vouch::seal(&escape::json(&printed)?)?)
             .with_context(|| format!("cannot write {}", path.display()))?;
         Ok(printed)
     }

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
+use crate::files::reach;
 use crate::models::NO_MODEL;
 use crate::policies::Policy;
 use crate::scores::money::Prices;
@@ -137,8 +138,7 @@ impl Variant {
 impl Plan {
     /// Reads an experiment file.
     pub fn read(path: &Path, catalogue: &Catalogue) -> anyhow::Result<Self> {
-        let text =
-            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = reach::text(path).with_context(|| format!("cannot read {}", path.display()))?;
         let mut plan = Self::parse(&path.display().to_string(), &text, catalogue)?;
         if let (Some(data), Some(folder)) = (&plan.data, path.parent()) {
             plan.data = Some(folder.join(data));

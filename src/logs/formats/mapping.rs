@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::files::reach;
 use crate::settings;
 
 use super::{Entry, Reading, Session, Sink, openai_chat};
@@ -182,7 +183,7 @@ impl Mapping {
     /// Reads a mapping. It lives as long as the program: readers are plain functions, which the catalogue holds.
     pub(crate) fn load(path: &Path) -> anyhow::Result<&'static Mapping> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+        let text = reach::text(path).with_context(|| format!("cannot read {name}"))?;
         Self::of(&name, &text)
     }
 

@@ -161,9 +161,13 @@ impl Message {
 fn compactions(messages: &[Message], shown: &[Shown], losses: &mut Losses) -> Vec<(usize, usize)> {
     let mut told = ui::compactions(shown, losses);
     let mut found = Vec::new();
+    let mut n_left = messages.iter().filter(|message| message.is_mark()).count();
     for (mark, message) in messages.iter().enumerate().filter(|(_, message)| message.is_mark()) {
         let by_id = |(id, _): &(Option<String>, Option<i64>)| id.is_some() && *id == message.compaction;
-        let at = told.iter().position(by_id).or((!told.is_empty()).then_some(0));
+        // Where one took the mark of an earlier one away, those that are left are the last ones.
+        let last = (!told.is_empty()).then(|| told.len().saturating_sub(n_left));
+        let at = told.iter().position(by_id).or(last);
+        n_left -= 1;
         let time = at.and_then(|at| told.remove(at).1);
         let is_later = |message: &Message| {
             time.is_none() || message.time.unwrap_or_default().time(&mut Losses::default()) > time

@@ -14,6 +14,7 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 use super::server;
+use crate::files::reach;
 use crate::settings;
 
 /// The set used where none is named.
@@ -241,8 +242,7 @@ impl Catalogue {
         let mut catalogue = Self { entries: Vec::new(), servers: Vec::new(), sets: Vec::new() };
         file::add(&mut catalogue, "models.toml", BUILT_IN, Path::new(""))?;
         if let Some(path) = over {
-            let text =
-                std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+            let text = reach::text(path).with_context(|| format!("cannot read {}", path.display()))?;
             let folder = path.parent().unwrap_or_else(|| Path::new(""));
             file::add(&mut catalogue, &path.display().to_string(), &text, folder)?;
         }

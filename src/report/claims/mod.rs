@@ -19,6 +19,7 @@ use anyhow::Context as _;
 use serde::Deserialize;
 
 use super::load::Event;
+use crate::files::reach;
 use crate::scores::registry::Field;
 use crate::settings::Source;
 use crate::store::VariantRow;
@@ -169,8 +170,7 @@ impl Claims {
         let Some(path) = path else {
             return file::read(&Source { path: SHIPPED.0, text: SHIPPED.1 }, names);
         };
-        let text =
-            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = reach::text(path).with_context(|| format!("cannot read {}", path.display()))?;
         file::read(&Source { path: &path.display().to_string(), text: &text }, names)
     }
 

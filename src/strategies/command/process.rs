@@ -17,6 +17,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Flaw;
+use crate::files::ends::before_a_signal;
 
 /// Version of the protocol.
 const PROTOCOL: u32 = 1;
@@ -365,27 +366,6 @@ fn kill(_: u32, _: &str) {}
 
 /// Whoever interrupts us ends the programs, too: they stand in groups of their own, which the terminal does not reach.
 fn die_with_us() {
-    #[cfg(unix)]
-    {
-        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-        use std::sync::atomic::{AtomicUsize, Ordering};
-        static ONCE: Once = Once::new();
-        ONCE.call_once(|| {
-            let caught = Arc::new(AtomicUsize::new(0));
-            let all = [SIGHUP, SIGINT, SIGTERM];
-            let register =
-                |signal: i32| signal_hook::flag::register_usize(signal, Arc::clone(&caught), signal as usize);
-            if all.into_iter().map(register).any(|registered| registered.is_err()) {
-                return;
-            }
-            thread::spawn(move || {
-                while caught.load(Ordering::Relaxed) == 0 {
-                    thread::sleep(Duration::from_millis(100));
-                }
-                end();
-                let signal = caught.load(Ordering::Relaxed) as i32;
-                let _ = signal_hook::low_level::emulate_default_handler(signal);
-            });
-        });
-    }
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| before_a_signal(end));
 }
