@@ -68,7 +68,7 @@ struct ClaudeSession {
     n_lines: usize,
     /// The sessions that lines name, in their order.
     sessions: Vec<Named>,
-    by_name: HashMap<String, usize>,
+    by_name: HashMap<String, u32>,
     /// What records name as the last line of the conversation, with their positions.
     leaves: Vec<(usize, Option<String>)>,
     cwd: Option<String>,
@@ -91,6 +91,9 @@ impl Session for ClaudeSession {
     }
 
     fn finish(mut self: Box<Self>, sink: &mut Sink<'_>) {
+        if self.sessions.len() < 2 {
+            return self.write(sink);
+        }
         let places: Vec<Place<'_>> = self.entries.iter().map(|entry| self.place(entry)).collect();
         let Some(numbers) = apart(&places) else {
             return self.write(sink);
@@ -212,7 +215,7 @@ fn is_progress(bytes: &[u8]) -> bool {
 impl ClaudeSession {
     fn place<'a>(&'a self, entry: &'a Entry) -> Place<'a> {
         Place {
-            session: entry.session.map(|session| self.sessions[session].id.as_str()),
+            session: entry.session.map(|session| self.sessions[session as usize].id.as_str()),
             uuid: entry.uuid.as_deref(),
             parents: [entry.parent.as_deref(), entry.logical_parent.as_deref()],
             is_said: !matches!(entry.body, Body::Link | Body::Title(_) | Body::Queue { .. }),
@@ -221,14 +224,15 @@ impl ClaudeSession {
     }
 
     /// The number of the session that a line names.
-    fn session(&mut self, id: Option<String>) -> Option<usize> {
+    fn session(&mut self, id: Option<String>) -> Option<u32> {
         let id = id?;
         if let Some(known) = self.by_name.get(&id) {
             return Some(*known);
         }
-        self.by_name.insert(id.clone(), self.sessions.len());
+        let number = self.sessions.len() as u32;
+        self.by_name.insert(id.clone(), number);
         self.sessions.push(Named { id, cwd: None });
-        Some(self.sessions.len() - 1)
+        Some(number)
     }
 
     /// Hands over the runs of the lines.
@@ -238,7 +242,7 @@ impl ClaudeSession {
             let of = self.entries.iter().filter(is_said).filter(|entry| entry.is_sidechain == is_sidechain);
             of.filter_map(|entry| entry.session).next_back()
         };
-        let cwd = self.entries.iter().find_map(|entry| self.sessions[entry.session?].cwd.as_deref());
+        let cwd = self.entries.iter().find_map(|entry| self.sessions[entry.session? as usize].cwd.as_deref());
         let cwd = cwd.or(self.cwd.as_deref());
         let about = Trajectory {
             repository: cwd.and_then(repository_of),
@@ -247,7 +251,7 @@ impl ClaudeSession {
         };
         // That of the sub-agents, should there be nothing else.
         let (main, agents) = (newest(false), newest(true));
-        let logged = main.or(agents).map(|session| self.sessions[session].id.clone());
+        let logged = main.or(agents).map(|session| self.sessions[session as usize].id.clone());
         let (is_named_by_file, is_logged) = (main.is_none(), logged.is_some());
         let session = logged.unwrap_or_else(|| sink.source.stem.clone());
         let leaf = self.leaf();
@@ -338,7 +342,7 @@ impl ClaudeSession {
         let kind = line.kind.take().unwrap_or_default();
         let (session, is_of_conversation) = (self.session(line.session_id.take()), is_said(&kind));
         if is_of_conversation && let Some(cwd) = line.cwd.take() {
-            let of = session.map_or(&mut self.cwd, |session| &mut self.sessions[session].cwd);
+            let of = session.map_or(&mut self.cwd, |session| &mut self.sessions[session as usize].cwd);
             of.get_or_insert(cwd);
         }
         let mut entry = Entry {
