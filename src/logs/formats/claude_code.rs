@@ -70,9 +70,12 @@ struct ClaudeSession {
     sessions: Vec<Named>,
     by_name: HashMap<String, u32>,
     /// What records name as the last line of the conversation, with their positions.
-    leaves: Vec<(usize, Option<String>)>,
+    leaves: Vec<Leaf>,
     cwd: Option<String>,
 }
+
+/// Where a record stands, and the last line that it names.
+type Leaf = (usize, Option<String>);
 
 /// A session that a line names.
 struct Named {
@@ -98,13 +101,17 @@ impl Session for ClaudeSession {
         let Some(numbers) = apart(&places) else {
             return self.write(sink);
         };
-        let mut entries: Vec<Vec<Entry>> = Vec::new();
+        let mut runs: Vec<(Vec<Entry>, Vec<Leaf>)> = Vec::new();
+        let mut leaves = std::mem::take(&mut self.leaves).into_iter().peekable();
         for (entry, number) in std::mem::take(&mut self.entries).into_iter().zip(numbers) {
-            entries.resize_with(entries.len().max(number + 1), Vec::new);
-            entries[number].push(entry);
+            runs.resize_with(runs.len().max(number + 1), Default::default);
+            while let Some(leaf) = leaves.next_if(|(position, _)| *position <= entry.position) {
+                runs[number].1.push(leaf);
+            }
+            runs[number].0.push(entry);
         }
-        for entries in entries {
-            self.entries = entries;
+        for (entries, leaves) in runs {
+            (self.entries, self.leaves) = (entries, leaves);
             self.write(sink);
             self.losses = Losses::default();
         }
@@ -287,9 +294,7 @@ impl ClaudeSession {
                 && matches!(entry.body, Body::User { .. } | Body::Reply { .. } | Body::Summary(_))
         };
         let newest = self.entries.iter().rfind(is_said).map_or(0, |entry| entry.position + 1);
-        let is_ours = |at: &usize| self.entries.binary_search_by_key(at, |entry| entry.position).is_ok();
-        let mut leaves = self.leaves.iter().rev().take_while(|(at, _)| *at >= newest);
-        leaves.find(|(at, _)| is_ours(at)).and_then(|(_, leaf)| leaf.clone())
+        self.leaves.last().filter(|(at, _)| *at >= newest).and_then(|(_, leaf)| leaf.clone())
     }
 
     fn read_progress(&mut self, line: Progress) {
