@@ -270,6 +270,17 @@ fn joined_sessions_of_one_format_are_two_runs() {
         n += 1;
     }
     assert_eq!(n, names.len() + 1);
+    // A journal without ids: one that lacks what was said is another one.
+    let journal = |i: usize| {
+        let request = format!(
+            r#"{{"requestId":"r{i}","message":{{"text":"Please find ship number {i}"}},"response":[{{"value":"There {i}"}}]}}"#
+        );
+        format!(
+            "{{\"kind\":0,\"v\":{{\"version\":3,\"requests\":[]}}}}\n{{\"kind\":2,\"k\":[\"requests\"],\"v\":[{request}]}}\n"
+        )
+    };
+    let (report, texts, _) = read(journal(1) + &journal(2));
+    assert_eq!((report.trajectories, texts.len()), (2, 4));
 }
 
 /// A session of Claude Code that goes on with an old one names both.
@@ -290,13 +301,38 @@ fn a_resumed_session_is_one_run_and_mixed_sessions_are_two() {
     assert_eq!((report.trajectories, texts.join(" ")), (2, "said a1 said a2 said b1 said b2".to_owned()));
 }
 
+/// The records of a session may stand in a list, too.
+#[test]
+fn a_list_of_records_is_a_session() {
+    for (log, said) in [
+        (session(40), 40),
+        (rollout(40), 40),
+        (session(40) + &rollout(40), 80),
+        (rollout(4) + &chats(30), 64),
+    ] {
+        let list = format!("[{}]", log.trim_end().replace('\n', ",\n"));
+        let (report, texts, rejects) = read(&list);
+        assert_eq!((texts.len(), rejects.len()), (said, 0), "{:?}", report.formats.keys());
+    }
+}
+
+/// What stands behind a document over several lines is read as if it stood alone.
+#[test]
+fn a_log_behind_a_document_is_read() {
+    let document = serde_json::to_string_pretty(&serde_json::json!({ "messages": [
+        { "role": "user", "content": "Why?" }, { "role": "assistant", "content": "So." },
+    ] }));
+    let (report, texts, rejects) = read(document.unwrap() + "\n" + &session(40));
+    assert_eq!((report.trajectories, texts.len(), rejects.len()), (2, 42, 0));
+}
+
 #[test]
 fn a_log_in_an_envelope_is_told() {
     let rollout = rollout(4).lines().collect::<Vec<_>>().join(",");
     for (text, told) in [
         (format!(r#"{{"ok":true,"data":{}}}"#, chats(1).trim()), "openai-chat at .\"data\""),
         (format!(r#"{{"result":[{}]}}"#, session(4).trim().replace('\n', ",")), "claude-code at .\"result\""),
-        (format!(r#"{{"events":[{rollout}]}}"#), "codex at .\"events\"[]"),
+        (format!(r#"{{"events":[{rollout}]}}"#), "codex at .\"events\""),
     ] {
         let (_, texts, rejects) = read(&text);
         assert!(texts.is_empty(), "{text}");

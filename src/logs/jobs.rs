@@ -1317,6 +1317,9 @@ impl Part {
         offset: u64,
     ) {
         let mut lines = Lines::new(entry, source, line, offset);
+        if self.is_whole() && memchr::memchr(b'\n', bytes.trim_ascii_end()).is_none() {
+            lines.all_are_own();
+        }
         while !bytes.is_empty() {
             let end = memchr::memchr(b'\n', bytes).map_or(bytes.len(), |i| i + 1);
             lines.read(&bytes[..end], self);

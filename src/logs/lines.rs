@@ -71,6 +71,11 @@ impl<'a> Lines<'a> {
         lines
     }
 
+    /// Spares the look at a value by which the format of its file was told.
+    pub(super) fn all_are_own(&mut self) {
+        self.strangers = None;
+    }
+
     pub(super) fn read(&mut self, raw: &[u8], part: &mut Part) {
         // A mark may stand before each line: of tools that write it so, or of files that were joined. Of NULs it is told.
         let text = match raw.first() {

@@ -1,8 +1,9 @@
-//! Aside of other formats in a file, where logs of several programs were joined. Each record tells its format alone; one that
+//! Records of other formats in a file, where logs of several programs were joined. Each record tells its format alone; one that
 //! does not is of the format of those before it. Those of another format are put aside and read as a file of their own.
 
 use std::collections::{HashMap, HashSet};
 
+use crate::logs::formats::reading::prefix::prefix;
 use crate::logs::formats::reading::{alike, repair, scan};
 use crate::logs::formats::{self, Detected, Entry, Reading, Source, mapping};
 
@@ -36,12 +37,12 @@ pub(super) struct Strangers {
     /// That of the newest record that is told.
     newest: &'static Entry,
     kinds: HashMap<u64, &'static Entry>,
-    /// Aside that tell nothing alone, of kinds that were not met before: they wait for one that does.
+    /// Records that tell nothing alone, of kinds that were not met before: they wait for one that does.
     records: Aside,
     waiting: HashSet<u64>,
 }
 
-/// Aside with their places.
+/// Records with their places.
 pub(super) type Aside = Vec<(Place, Vec<u8>)>;
 
 /// More do not wait.
@@ -122,7 +123,7 @@ impl Strangers {
     }
 }
 
-/// Aside that were put aside, by format.
+/// Records that were put aside, by format.
 #[derive(Default)]
 pub(super) struct Others(pub(super) Vec<(&'static Entry, Aside)>);
 
@@ -144,39 +145,35 @@ impl Others {
     }
 }
 
-/// Takes the records of other formats out of a document that is a record a line; blanks stay in their place.
+/// Takes the records of other formats out of documents, a line each or behind a document over several; blanks stay in their place.
 pub(super) fn take_out(bytes: &mut [u8], own: &'static Entry, source: &Source) -> Others {
     let mut others = Others::default();
-    let start = repair::padding(bytes);
-    let end = memchr::memchr(b'\n', &bytes[start..]).map_or(bytes.len(), |end| start + end);
-    let is_of_lines =
-        repair::padding(&bytes[end..]) < bytes.len() - end && formats::is_object(&bytes[start..end]);
-    if source.is_forced || !is_of_lines || matches!(own.reading, Reading::Text(_)) {
+    if source.is_forced || matches!(own.reading, Reading::Text(_)) {
         return others;
     }
-    let (mut strangers, mut offset, mut line) = (Strangers::new(own), 0, 1);
-    let mut taken: Vec<Place> = Vec::new();
-    for text in bytes.split(|b| *b == b'\n') {
-        let record = repair::without_padding(text);
+    let Some(start) = lines_start(bytes) else { return others };
+    let (mut strangers, mut taken) = (Strangers::new(own), Vec::new());
+    let (mut line, mut offset) =
+        (1 + memchr::memchr_iter(b'\n', &bytes[..start]).count() as u64, start as u64);
+    let mut take = |entry: &'static Entry, record: &[u8], place: Place| {
+        if entry.name != own.name {
+            others.put(entry, record, place);
+            taken.push(place);
+        }
+    };
+    for text in bytes[start..].split(|b| *b == b'\n') {
+        let record = bare(text);
         let place = Place { line: Some(line), offset, index: None };
         if record.starts_with(b"{")
             && let Some((entry, waiting)) = strangers.next(record, place)
-            && entry.name != own.name
         {
-            for (place, record) in
-                waiting.iter().map(|(place, text)| (*place, &text[..])).chain([(place, record)])
-            {
-                others.put(entry, record, place);
-                taken.push(place);
-            }
+            waiting.iter().for_each(|(place, record)| take(entry, record, *place));
+            take(entry, record, place);
         }
-        (offset, line) = (offset + text.len() as u64 + 1, line + 1);
+        (line, offset) = (line + 1, offset + text.len() as u64 + 1);
     }
     for (place, record) in strangers.rest() {
-        if strangers.newest.name != own.name {
-            others.put(strangers.newest, &record, place);
-            taken.push(place);
-        }
+        take(strangers.newest, &record, place);
     }
     for place in taken {
         let line = &mut bytes[place.offset as usize..];
@@ -186,11 +183,31 @@ pub(super) fn take_out(bytes: &mut [u8], own: &'static Entry, source: &Source) -
     others
 }
 
+/// A record without what stands around it.
+fn bare(line: &[u8]) -> &[u8] {
+    let line = repair::without_padding(line);
+    &line[prefix(line).unwrap_or(0)..]
+}
+
+/// Where lines begin that hold a record each, with the first line or behind a document that ends; none if there is one alone.
+fn lines_start(bytes: &[u8]) -> Option<usize> {
+    let start = repair::padding(bytes);
+    let end = memchr::memchr(b'\n', &bytes[start..]).map(|end| start + end)?;
+    // A document over several lines ends in a line with a bracket.
+    let is_behind = |end: usize| repair::padding(&bytes[end..]) < bytes.len() - end;
+    if formats::is_object(bare(&bytes[start..end])) {
+        return is_behind(end).then_some(start);
+    }
+    let last = repair::without_padding(&bytes[memchr::memrchr(b'\n', bytes.trim_ascii_end())?..]);
+    let end = formats::is_object(last).then(|| repair::value_end(bytes, start))??;
+    is_behind(end).then_some(end)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Aside of a log that look like those of another one would be taken out of it.
+    /// Records of a log that look like those of another one would be taken out of it.
     #[test]
     fn no_record_of_a_log_is_a_stranger_in_it() {
         let logs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/robust/logs");

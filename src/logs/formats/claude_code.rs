@@ -68,11 +68,14 @@ struct ClaudeSession {
     n_lines: usize,
     /// The sessions that lines name, in their order.
     sessions: Vec<Named>,
-    by_name: HashMap<String, usize>,
+    by_name: HashMap<String, u32>,
     /// What records name as the last line of the conversation, with their positions.
-    leaves: Vec<(usize, Option<String>)>,
+    leaves: Vec<Leaf>,
     cwd: Option<String>,
 }
+
+/// Where a record stands, and the last line that it names.
+type Leaf = (usize, Option<String>);
 
 /// A session that a line names.
 struct Named {
@@ -91,17 +94,24 @@ impl Session for ClaudeSession {
     }
 
     fn finish(mut self: Box<Self>, sink: &mut Sink<'_>) {
+        if self.sessions.len() < 2 {
+            return self.write(sink);
+        }
         let places: Vec<Place<'_>> = self.entries.iter().map(|entry| self.place(entry)).collect();
         let Some(numbers) = apart(&places) else {
             return self.write(sink);
         };
-        let mut entries: Vec<Vec<Entry>> = Vec::new();
+        let mut runs: Vec<(Vec<Entry>, Vec<Leaf>)> = Vec::new();
+        let mut leaves = std::mem::take(&mut self.leaves).into_iter().peekable();
         for (entry, number) in std::mem::take(&mut self.entries).into_iter().zip(numbers) {
-            entries.resize_with(entries.len().max(number + 1), Vec::new);
-            entries[number].push(entry);
+            runs.resize_with(runs.len().max(number + 1), Default::default);
+            while let Some(leaf) = leaves.next_if(|(position, _)| *position <= entry.position) {
+                runs[number].1.push(leaf);
+            }
+            runs[number].0.push(entry);
         }
-        for entries in entries {
-            self.entries = entries;
+        for (entries, leaves) in runs {
+            (self.entries, self.leaves) = (entries, leaves);
             self.write(sink);
             self.losses = Losses::default();
         }
@@ -212,7 +222,7 @@ fn is_progress(bytes: &[u8]) -> bool {
 impl ClaudeSession {
     fn place<'a>(&'a self, entry: &'a Entry) -> Place<'a> {
         Place {
-            session: entry.session.map(|session| self.sessions[session].id.as_str()),
+            session: entry.session.map(|session| self.sessions[session as usize].id.as_str()),
             uuid: entry.uuid.as_deref(),
             parents: [entry.parent.as_deref(), entry.logical_parent.as_deref()],
             is_said: !matches!(entry.body, Body::Link | Body::Title(_) | Body::Queue { .. }),
@@ -221,14 +231,15 @@ impl ClaudeSession {
     }
 
     /// The number of the session that a line names.
-    fn session(&mut self, id: Option<String>) -> Option<usize> {
+    fn session(&mut self, id: Option<String>) -> Option<u32> {
         let id = id?;
         if let Some(known) = self.by_name.get(&id) {
             return Some(*known);
         }
-        self.by_name.insert(id.clone(), self.sessions.len());
+        let number = self.sessions.len() as u32;
+        self.by_name.insert(id.clone(), number);
         self.sessions.push(Named { id, cwd: None });
-        Some(self.sessions.len() - 1)
+        Some(number)
     }
 
     /// Hands over the runs of the lines.
@@ -238,7 +249,7 @@ impl ClaudeSession {
             let of = self.entries.iter().filter(is_said).filter(|entry| entry.is_sidechain == is_sidechain);
             of.filter_map(|entry| entry.session).next_back()
         };
-        let cwd = self.entries.iter().find_map(|entry| self.sessions[entry.session?].cwd.as_deref());
+        let cwd = self.entries.iter().find_map(|entry| self.sessions[entry.session? as usize].cwd.as_deref());
         let cwd = cwd.or(self.cwd.as_deref());
         let about = Trajectory {
             repository: cwd.and_then(repository_of),
@@ -247,7 +258,7 @@ impl ClaudeSession {
         };
         // That of the sub-agents, should there be nothing else.
         let (main, agents) = (newest(false), newest(true));
-        let logged = main.or(agents).map(|session| self.sessions[session].id.clone());
+        let logged = main.or(agents).map(|session| self.sessions[session as usize].id.clone());
         let (is_named_by_file, is_logged) = (main.is_none(), logged.is_some());
         let session = logged.unwrap_or_else(|| sink.source.stem.clone());
         let leaf = self.leaf();
@@ -283,9 +294,7 @@ impl ClaudeSession {
                 && matches!(entry.body, Body::User { .. } | Body::Reply { .. } | Body::Summary(_))
         };
         let newest = self.entries.iter().rfind(is_said).map_or(0, |entry| entry.position + 1);
-        let is_ours = |at: &usize| self.entries.binary_search_by_key(at, |entry| entry.position).is_ok();
-        let mut leaves = self.leaves.iter().rev().take_while(|(at, _)| *at >= newest);
-        leaves.find(|(at, _)| is_ours(at)).and_then(|(_, leaf)| leaf.clone())
+        self.leaves.last().filter(|(at, _)| *at >= newest).and_then(|(_, leaf)| leaf.clone())
     }
 
     fn read_progress(&mut self, line: Progress) {
@@ -338,7 +347,7 @@ impl ClaudeSession {
         let kind = line.kind.take().unwrap_or_default();
         let (session, is_of_conversation) = (self.session(line.session_id.take()), is_said(&kind));
         if is_of_conversation && let Some(cwd) = line.cwd.take() {
-            let of = session.map_or(&mut self.cwd, |session| &mut self.sessions[session].cwd);
+            let of = session.map_or(&mut self.cwd, |session| &mut self.sessions[session as usize].cwd);
             of.get_or_insert(cwd);
         }
         let mut entry = Entry {

@@ -134,6 +134,8 @@ struct Kimi {
     prompt: Option<(u64, bool)>,
     state: State,
     wire: wire::Wire,
+    /// Whether a message of a context was met.
+    has_context: bool,
     n_lines: usize,
 }
 
@@ -161,6 +163,7 @@ impl Kimi {
                 if role == "_checkpoint" {
                     self.end_list();
                 }
+                self.has_context |= !role.starts_with('_');
                 self.read(position, role, serde_json::from_slice(bytes)?);
             }
             (None, Some(message)) => {
@@ -183,7 +186,11 @@ impl Kimi {
         let about = Trajectory { agent: Some("kimi-cli".to_owned()), ..Trajectory::default() };
         let main = Trajectory { task_id: Some(session), is_named_by_file: true, ..about.clone() };
         if !self.wire.is_empty() {
-            sink.losses.merge(&self.draft.losses);
+            // A context in the same file is a run, too: it may be that of another session.
+            match self.has_context {
+                true => self.draft.finish(main.clone(), sink),
+                false => sink.losses.merge(&self.draft.losses),
+            }
             return self.wire.finish(main, &about, sink);
         }
         self.draft.finish(main, sink);
@@ -439,6 +446,24 @@ mod tests {
             "a/x.jsonl",
         ];
         assert_eq!(super::together(&names), [vec![3, 4, 1, 0], vec![2]]);
+    }
+
+    #[test]
+    fn a_context_and_a_wire_in_one_file_are_two_runs() {
+        let (runs, _) = read(
+            "kimi-cli",
+            &[
+                r#"{"role":"user","content":"List it."}"#,
+                r#"{"role":"assistant","content":"Done."}"#,
+                r#"{"timestamp":1,"message":{"type":"TurnBegin","payload":{"user_input":"Count it."}}}"#,
+                r#"{"timestamp":2,"message":{"type":"ContentPart","payload":{"type":"text","text":"Three."}}}"#,
+            ],
+        );
+        let texts = |t: &Trajectory| t.steps.iter().map(|s| s.text.clone()).collect::<Vec<_>>();
+        assert_eq!(
+            runs.iter().map(texts).collect::<Vec<_>>(),
+            [["List it.", "Done."], ["Count it.", "Three."]]
+        );
     }
 
     #[test]

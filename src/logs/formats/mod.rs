@@ -728,22 +728,14 @@ fn detect_at(head: &[u8], whole: bool) -> Detected {
 
 /// Of an object in which a log stands under a key: where, as `jq` says it, and the format.
 pub(crate) fn envelope(head: &[u8], whole: bool) -> Option<(String, &'static str)> {
-    let log = |text: &[u8], whole: bool| match detect(text, whole) {
-        Detected::Log(entry, _) => Some(entry.name),
-        _ => None,
-    };
     let head = &head[repair::padding(head)..];
     let fields = scan::fields(head).into_iter().take(LINES_LOOKED_AT);
     fields.filter(|(_, value)| is_json(value)).find_map(|(key, value)| {
-        let path = format!(".{}", String::from_utf8_lossy(key));
         let end = repair::value_end(value, 0);
-        if let Some(format) = log(&value[..end.unwrap_or(value.len())], whole || end.is_some()) {
-            return Some((path, format));
+        match detect(&value[..end.unwrap_or(value.len())], whole || end.is_some()) {
+            Detected::Log(entry, _) => Some((format!(".{}", String::from_utf8_lossy(key)), entry.name)),
+            _ => None,
         }
-        // The records of a log in a list.
-        let item = value.strip_prefix(b"[")?.trim_ascii_start();
-        let item = &item[..repair::value_end(item, 0)?];
-        log(item, true).map(|format| (path + "[]", format))
     })
 }
 
@@ -895,9 +887,15 @@ fn by_items(head: &[u8], whole: bool) -> Option<Detected> {
         if some.is_empty() {
             break;
         }
-        let shape = shape_of(some.iter().map(Vec::as_slice));
-        if let found @ Detected::Log(_, Layout::Items) = by_shape(&shape, head, Layout::Items) {
-            return Some(found);
+        let some = || some.iter().map(Vec::as_slice);
+        let found = by_shape(&shape_of(some()), head, Layout::Items);
+        match first_of_several(&found, some()).unwrap_or(found) {
+            Detected::Log(entry, Layout::Items) => return Some(Detected::Log(entry, Layout::Items)),
+            // The records of a session, which elsewhere stand a line each.
+            Detected::Log(entry, Layout::Lines) if is_of_lines(entry) => {
+                return Some(Detected::Log(entry, Layout::Items));
+            }
+            _ => {}
         }
     }
     drop(items);

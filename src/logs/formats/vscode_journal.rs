@@ -2,6 +2,7 @@
 //! changes a place in it.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use serde_json::Value;
 
@@ -48,15 +49,20 @@ impl Session for Journal {
         Ok(())
     }
 
-    /// The whole chat may be logged anew; another one has another id.
+    /// The whole chat may be logged anew; another one has another id, or lacks what was said.
     fn is_another(&self, bytes: &[u8]) -> bool {
-        let is_head = bytes.len() > 2 && memchr::memmem::find(&bytes[..bytes.len().min(32)], b"0").is_some();
-        if self.chat.is_null() || !is_head {
+        if self.chat.is_null() || memchr::memchr(b'0', &bytes[..bytes.len().min(32)]).is_none() {
             return false;
         }
         let change: Change = serde_json::from_slice(bytes).unwrap_or_default();
-        let ids = [Some(&self.chat), change.value.as_ref()].map(|chat| chat?.get("sessionId")?.as_str());
-        change.kind == Some(0) && ids[0].is_some() && ids[1].is_some() && ids[0] != ids[1]
+        let Some(new) = change.value.filter(|_| change.kind == Some(0)) else { return false };
+        match (self.chat.get("sessionId"), new.get("sessionId")) {
+            (Some(old), Some(new)) => old != new,
+            _ => {
+                let known = requests(&new);
+                !requests(&self.chat).is_subset(&known)
+            }
+        }
     }
 
     fn finish(self: Box<Self>, sink: &mut Sink<'_>) {
@@ -67,6 +73,12 @@ impl Session for Journal {
         let chat = serde_json::to_vec(&self.chat).unwrap_or_default();
         read_repaired(&chat, sink, vscode_chat::read);
     }
+}
+
+/// The ids of the requests in a chat.
+fn requests(chat: &Value) -> HashSet<&str> {
+    let all = chat.get("requests").and_then(Value::as_array);
+    all.into_iter().flatten().filter_map(|request| request.get("requestId")?.as_str()).collect()
 }
 
 /// Does a change; none if its place is not there.

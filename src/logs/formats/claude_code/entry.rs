@@ -27,7 +27,7 @@ const UNSENT: [&str; 10] = [
 pub(super) struct Entry {
     pub(super) position: usize,
     /// The session that the line names, by its number.
-    pub(super) session: Option<usize>,
+    pub(super) session: Option<u32>,
     pub(super) is_of_conversation: bool,
     pub(super) time: Option<i64>,
     pub(super) uuid: Option<String>,

@@ -14,7 +14,11 @@ pub(crate) fn id(record: &[u8], kind: &str, pointer: &str) -> Option<String> {
 /// The record, if it is of this type.
 pub(crate) fn head(record: &[u8], kind: &str) -> Option<Value> {
     let begin = &record[..record.len().min(LOOKED_AT)];
-    memchr::memmem::find(begin, format!("\"{kind}\"").as_bytes())?;
+    let is_word = |at: usize| {
+        let end = at + kind.len();
+        at > 0 && begin[at - 1] == b'"' && begin.get(end) == Some(&b'"')
+    };
+    memchr::memmem::find_iter(begin, kind).find(|at| is_word(*at))?;
     let head: Value = serde_json::from_slice(record).ok()?;
     (head["type"] == kind).then_some(head)
 }
