@@ -74,6 +74,11 @@ fn logs_in_a_table_out_and_nothing_twice() {
     let second = place.run(&[&coding, "--out", &out]);
     assert_eq!(second.stdout, first.stdout);
     assert!(told(&second.stderr).starts_with("nothing has changed"), "{}", told(&second.stderr));
+    // A kept answer that somebody changed is none.
+    let kept = place.at("out/answer.json");
+    let changed = fs::read_to_string(&kept).unwrap().replace("nothing compressed", "nothing comprexxed");
+    fs::write(&kept, changed.replace("Nothing compressed", "Nothing comprexxed")).unwrap();
+    assert_eq!(place.run(&[&coding, "--out", &out]).stdout, first.stdout);
     assert_eq!(fs::metadata(place.at("out/data/steps.parquet")).unwrap().modified().unwrap(), before);
     // Where its report has gone, it is made again.
     fs::remove_file(place.at("out/report/summary.md")).unwrap();
