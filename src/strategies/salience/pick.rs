@@ -236,7 +236,7 @@ pub(crate) fn decision(scope: &Scope<'_>) -> u32 {
     turn.decision.unwrap_or(turn.steps.end)
 }
 
-fn logit(p: f64) -> f64 {
+pub(crate) fn logit(p: f64) -> f64 {
     let p = p.clamp(1e-6, 1.0 - 1e-6);
     libm::log(p / (1.0 - p))
 }
