@@ -168,6 +168,7 @@ impl Strategy for Rated {
             max_rated: self.params.max_rated,
             prior: 1.0,
             similarity: self.params.similarity,
+            demands: true,
             items: self.params.items,
             quotas: pick::CORE,
         };
@@ -493,6 +494,24 @@ mod tests {
         assert!(text.contains("port=9000") && !text.contains("port=8042"), "{text}");
         let replaced = work.items.iter().find(|item| item.fate == Fate::Replaced).unwrap();
         assert!(replaced.text.contains("port=8042") && replaced.of.is_none());
+    }
+
+    /// The rater takes it for a fact; of a user it binds.
+    #[test]
+    fn what_users_say_is_a_demand() {
+        let demand = "The rent must not exceed 900 euros.";
+        let idle = "~and so on and so on and so on and so on".repeat(9);
+        let script = |who: &str| {
+            format!(
+                "user: Please find a flat in Lyon for us.\nagent: I look.{idle}\n{who}: {demand}\nagent: Noted.{idle}\nuser: So?\nagent: Yes."
+            )
+        };
+        let holds = |who: &str| {
+            let params = "keep_last = 0\nbackground = \"none\"";
+            let all = events("protected-core", params, &Log::script(&script(who)), "n = 2", None);
+            all[0].1.items.iter().any(|item| &*item.text == demand && item.kind == "constraint")
+        };
+        assert!(holds("user") && !holds("agent"));
     }
 
     const GIVEN: &str = "source = \"given\"";

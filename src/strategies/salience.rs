@@ -199,6 +199,7 @@ impl Salience {
             max_rated: self.max_rated,
             prior: self.prior,
             similarity: self.similarity,
+            demands: false,
             items: self.items,
             quotas: [usize::MAX, usize::MAX, usize::MAX, usize::MAX, self.results],
         }

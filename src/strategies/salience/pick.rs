@@ -47,6 +47,8 @@ pub(crate) struct Picking {
     /// How much the learned odds count beside a method that judges.
     pub(crate) prior: f64,
     pub(crate) similarity: f64,
+    /// Whether what users say is no fact, but a constraint. (reports/hindsight: chosen on other folds in nine of ten.)
+    pub(crate) demands: bool,
     /// Items of an event, at most.
     pub(crate) items: usize,
     /// So too of each kind.
@@ -138,6 +140,8 @@ pub(crate) fn pick(
         } else if goals.stated.iter().any(|goal| goal.stands(candidate.step, &candidate.bytes)) {
             // A goal that was given up is no constraint, whatever its words.
             rating.kind = ItemKind::Goal;
+        } else if picking.demands && candidate.source == Source::User && rating.kind == ItemKind::Fact {
+            rating.kind = ItemKind::Constraint;
         }
     }
     let own = |picking: &Picking| {
@@ -330,6 +334,7 @@ mod tests {
             max_rated: 9,
             prior: 1.0,
             similarity: 0.85,
+            demands: false,
             items: 5,
             quotas: [5; 5],
         }
