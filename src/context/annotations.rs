@@ -48,6 +48,8 @@ pub struct Salient {
     /// goal, constraint, decision, fact or tool_output.
     pub kind: String,
     pub place: Place,
+    /// The compression points (messages) that they must not be lost at; empty: all.
+    pub points: Vec<u32>,
 }
 
 /// A question about what went before, asked at a step.
@@ -84,6 +86,8 @@ pub struct Annotations {
     pub superseded: Vec<Superseded>,
     /// Steps with which a subtask ends, ascending.
     pub subtask_ends: Vec<u32>,
+    /// Messages after which something could be compressed.
+    pub points: Vec<u32>,
     /// Entries that could not be read or placed.
     pub n_unusable: usize,
 }
@@ -111,6 +115,8 @@ struct RawSalient {
     #[serde(rename = "type")]
     kind: String,
     text: Option<String>,
+    #[serde(default)]
+    points: Vec<u32>,
 }
 
 #[derive(Deserialize)]
@@ -156,7 +162,7 @@ impl Annotations {
             || value["constraints"].as_array().is_some_and(|constraints| constraints.is_empty());
         all.salient = entries(&value["salient"], &mut unusable, |raw: RawSalient| {
             let place = steps.place(raw.step, raw.start..raw.end, raw.text.as_deref())?;
-            Some(Salient { kind: raw.kind, place })
+            Some(Salient { kind: raw.kind, place, points: raw.points })
         });
         all.probes = entries(&value["probes"], &mut unusable, |raw: RawProbe| {
             let needs: Option<Vec<Place>> =
@@ -176,6 +182,7 @@ impl Annotations {
         all.subtask_ends =
             entries(&value["subtask_ends"], &mut unusable, |message: u32| steps.first(message));
         all.subtask_ends.sort_unstable();
+        all.points = entries(&value["compression_points"], &mut unusable, Some::<u32>);
         all.n_unusable = unusable;
         Some(all)
     }

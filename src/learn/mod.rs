@@ -14,6 +14,7 @@ use crate::text::escape;
 pub mod atoms;
 pub mod cover;
 mod history;
+pub mod labels;
 pub mod lines;
 pub mod needs;
 mod numbers;
@@ -50,7 +51,7 @@ pub struct Linear {
 }
 
 /// The rater of statements: numbers, and hashed pieces of the text.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct OfStatements {
     names: Vec<String>,
@@ -62,12 +63,16 @@ pub struct OfStatements {
     buckets: usize,
     /// What one step of `words` counts.
     word_step: f64,
-    #[serde(deserialize_with = "signed_bytes")]
-    words: Vec<i8>,
+    words: Bytes,
 }
 
+/// Bytes with a sign, in base64.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+struct Bytes(Vec<i8>);
+
 /// What a statement that matters is taken for: the largest of some odds of its numbers.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct OfTypes {
     types: Vec<String>,
@@ -96,10 +101,16 @@ impl Weights {
         Ok(Arc::new(Weights::parse(&text).with_context(|| format!("weights `{path}`"))?))
     }
 
-    /// The text of a file of weights: those that travel with the program, but for the rater of atoms, and what that was made of.
-    pub fn text_with(atoms: &Linear, manifest: serde_json::Value) -> anyhow::Result<String> {
+    /// The text of a file of weights: those that travel with the program, but for the raters that are given by name, and what
+    /// these were made of.
+    pub fn text_with(
+        raters: Vec<(&'static str, serde_json::Value)>,
+        manifest: serde_json::Value,
+    ) -> anyhow::Result<String> {
         let mut weights: serde_json::Value = serde_json::from_str(TEXT)?;
-        weights["atoms"] = serde_json::to_value(atoms)?;
+        for (name, rater) in raters {
+            weights[name] = rater;
+        }
         weights["manifest"] = manifest;
         Ok(escape::json_line(&weights)? + "\n")
     }
@@ -178,7 +189,7 @@ impl OfStatements {
         same_names(&self.names, &names)?;
         self.scale().check(names.len(), &self.weights, self.intercept)?;
         let sound = self.buckets == surface::BUCKETS
-            && self.words.len() == self.buckets
+            && self.words.0.len() == self.buckets
             && self.word_step.is_finite();
         anyhow::ensure!(sound, "weights need {} words", surface::BUCKETS);
         Ok(())
@@ -190,7 +201,7 @@ impl OfStatements {
 
     /// The logarithm of the odds that a statement matters.
     pub fn odds(&self, statement: &statements::Rated) -> f64 {
-        let words: i32 = statement.pieces.iter().map(|&at| i32::from(self.words[usize::from(at)])).sum();
+        let words: i32 = statement.pieces.iter().map(|&at| i32::from(self.words.0[usize::from(at)])).sum();
         let n = libm::sqrt(statement.pieces.len().max(1) as f64);
         let text = self.word_step * f64::from(words) / n;
         self.intercept + self.scale().dot(&statement.numbers, &self.weights) + text
@@ -216,20 +227,33 @@ impl OfTypes {
     }
 }
 
-/// Bytes in base64, each a number with a sign.
-fn signed_bytes<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Vec<i8>, D::Error> {
-    let text = String::deserialize(input)?;
-    let (mut bytes, mut bits, mut n) = (Vec::with_capacity(text.len() / 4 * 3), 0u32, 0);
-    for c in text.trim_end_matches('=').bytes() {
-        let six = DIGITS.iter().position(|digit| *digit == c);
-        let six = six.ok_or_else(|| serde::de::Error::custom("`words` is no base64"))?;
-        (bits, n) = (bits << 6 | six as u32, n + 6);
-        if n >= 8 {
-            n -= 8;
-            bytes.push((bits >> n) as u8 as i8);
+impl TryFrom<String> for Bytes {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let (mut bytes, mut bits, mut n) = (Vec::with_capacity(text.len() / 4 * 3), 0u32, 0);
+        for c in text.trim_end_matches('=').bytes() {
+            let six = DIGITS.iter().position(|digit| *digit == c).ok_or("`words` is no base64")?;
+            (bits, n) = (bits << 6 | six as u32, n + 6);
+            if n >= 8 {
+                n -= 8;
+                bytes.push((bits >> n) as u8 as i8);
+            }
         }
+        Ok(Bytes(bytes))
     }
-    Ok(bytes)
+}
+
+impl From<Bytes> for String {
+    fn from(bytes: Bytes) -> Self {
+        let digits = |three: &[i8]| {
+            let bits = three.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte as u8));
+            let bits = bits << (8 * (3 - three.len()));
+            let digit = |at: usize| char::from(DIGITS[(bits >> (18 - 6 * at)) as usize & 63]);
+            (0..4).map(|at| if at <= three.len() { digit(at) } else { '=' }).collect::<String>()
+        };
+        bytes.0.chunks(3).map(digits).collect()
+    }
 }
 
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::atoms::{Event, History, N, names};
 use super::cover::{Cover, Unit};
 use super::lines::bound;
-use super::regression::{Rows, fit};
+use super::regression::{CLIP, Pieces, Rows, fit, placed, standard};
 use super::{Linear, probability};
 use crate::context::log::{AtomId, Log};
 use crate::context::needs::Needs;
@@ -22,7 +22,6 @@ const KEEP: u32 = 5;
 const TAIL: u32 = 3;
 /// How much a row counts beside the penalty on weights.
 const STRENGTH: f64 = 0.1;
-const CLIP: f32 = 4.0;
 
 /// What is learned from a log.
 #[derive(Default)]
@@ -137,17 +136,9 @@ pub fn learn(samples: &[&Sample]) -> Option<Linear> {
     if !labels.contains(&true) || !labels.contains(&false) {
         return None;
     }
-    let n = rows.len() as f64;
-    let mean: Vec<f64> = (0..N).map(|i| rows.iter().map(|row| f64::from(row[i])).sum::<f64>() / n).collect();
-    let deviation = |i: usize| {
-        let squares = rows.iter().map(|row| (f64::from(row[i]) - mean[i]).powi(2)).sum::<f64>();
-        libm::sqrt(squares / n) + 1e-6
-    };
-    let scale: Vec<f32> = (0..N).map(|i| deviation(i) as f32).collect();
-    let mean: Vec<f32> = mean.into_iter().map(|mean| mean as f32).collect();
-    let place = |(i, x): (usize, &f32)| ((x - mean[i]) / scale[i]).clamp(-CLIP, CLIP);
-    let numbers: Vec<f32> = rows.iter().flat_map(|row| row.iter().enumerate().map(place)).collect();
-    let mut weights = fit(&Rows { numbers: &numbers, labels: &labels }, STRENGTH);
+    let (mean, scale) = standard(&rows);
+    let numbers = placed(&rows, &mean, &scale, 1.0);
+    let mut weights = fit(&Rows { numbers: &numbers, labels: &labels, pieces: Pieces::default() }, STRENGTH);
     let intercept = weights.pop()?;
     let weights = weights.into_iter().map(|weight| weight as f32).collect();
     Some(Linear { names: names(), mean, scale, clip: CLIP, weights, intercept })

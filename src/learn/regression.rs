@@ -2,6 +2,7 @@
 //! sums are made of the sums of chunks, in order.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use rayon::prelude::*;
 
@@ -10,22 +11,56 @@ const CHUNK: usize = 2048;
 /// Steps that are remembered, and steps at most.
 const MEMORY: usize = 10;
 const STEPS: usize = 200;
+/// The same where rows have pieces: those of reports/hindsight.
+const STEPS_OF_PIECES: usize = 50;
 /// Under this length of the gradient, a row, it has converged.
 const FLAT: f64 = 1e-7;
+
+/// From so many deviations on a number counts no more.
+pub const CLIP: f32 = 4.0;
+
+/// Mean and deviation of each number.
+pub fn standard<const N: usize>(rows: &[&[f32; N]]) -> (Vec<f32>, Vec<f32>) {
+    let n = rows.len().max(1) as f64;
+    let mean: Vec<f64> = (0..N).map(|i| rows.iter().map(|row| f64::from(row[i])).sum::<f64>() / n).collect();
+    let deviation = |i: usize| {
+        let squares = rows.iter().map(|row| (f64::from(row[i]) - mean[i]).powi(2)).sum::<f64>();
+        (libm::sqrt(squares / n) + 1e-6) as f32
+    };
+    let scale = (0..N).map(deviation).collect();
+    (mean.into_iter().map(|mean| mean as f32).collect(), scale)
+}
+
+/// Numbers as they are weighed, in deviations.
+pub fn placed<const N: usize>(rows: &[&[f32; N]], mean: &[f32], scale: &[f32], times: f32) -> Vec<f32> {
+    let place = |(i, x): (usize, &f32)| ((x - mean[i]) / scale[i]).clamp(-CLIP, CLIP) * times;
+    rows.iter().flat_map(|row| row.iter().enumerate().map(place)).collect()
+}
 
 /// What is fitted: rows of as many numbers, and whether each is one of those that are looked for.
 pub struct Rows<'a> {
     pub numbers: &'a [f32],
     pub labels: &'a [bool],
+    pub pieces: Pieces<'a>,
 }
 
-/// Weights of the numbers, and behind them the intercept, which has no penalty. `strength`: how much a row counts beside the penalty.
+/// Beside its numbers a row may have pieces, each in a bucket. All of a row count the same, together as their root.
+#[derive(Default)]
+pub struct Pieces<'a> {
+    pub buckets: usize,
+    pub of_row: Vec<&'a [u16]>,
+    /// What a row's one piece would count.
+    pub weight: f64,
+}
+
+/// Weights of the numbers, then of the buckets, and behind them the intercept, which has no penalty. `strength`: how much a row counts beside the penalty.
 pub fn fit(rows: &Rows<'_>, strength: f64) -> Vec<f64> {
     let n = rows.numbers.len() / rows.labels.len().max(1);
-    let mut at = vec![0.0; n + 1];
+    let mut at = vec![0.0; n + rows.pieces.buckets + 1];
     let (mut loss, mut gradient) = rows.loss(&at, strength);
     let mut memory: VecDeque<(Vec<f64>, Vec<f64>)> = VecDeque::new();
-    for _ in 0..STEPS {
+    let steps = if rows.pieces.buckets > 0 { STEPS_OF_PIECES } else { STEPS };
+    for _ in 0..steps {
         let way = direction(&gradient, &memory);
         let slope = dot(&way, &gradient);
         let steepest = dot(&gradient, &gradient).sqrt();
@@ -88,27 +123,38 @@ fn add(to: &mut [f64], what: &[f64], times: f64) {
 impl Rows<'_> {
     /// The loss at these weights, and its gradient.
     fn loss(&self, at: &[f64], strength: f64) -> (f64, Vec<f64>) {
-        let n = at.len() - 1;
-        let of_chunk = |(numbers, labels): (&[f32], &[bool])| {
-            let (mut loss, mut gradient) = (0.0, vec![0.0; n + 1]);
-            for (row, label) in numbers.chunks_exact(n).zip(labels) {
-                let odds = at[n] + row.iter().zip(at).map(|(x, w)| f64::from(*x) * w).sum::<f64>();
-                let signed = if *label { odds } else { -odds };
-                // ln(1 + e^-x), safe at both ends.
-                loss += libm::log1p(libm::exp(-signed.abs())) + (-signed).max(0.0);
-                let pull = super::probability(odds) - f64::from(u8::from(*label));
-                gradient.iter_mut().zip(row).for_each(|(g, x)| *g += pull * f64::from(*x));
-                gradient[n] += pull;
-            }
-            (loss, gradient)
-        };
-        let chunks = self.numbers.par_chunks(CHUNK * n.max(1)).zip(self.labels.par_chunks(CHUNK));
-        let chunks: Vec<(f64, Vec<f64>)> = chunks.map(of_chunk).collect();
-        let mut loss = dot(&at[..n], &at[..n]) / 2.0;
-        let mut gradient: Vec<f64> = at[..n].iter().copied().chain([0.0]).collect();
+        let last = at.len() - 1;
+        let starts: Vec<usize> = (0..self.labels.len()).step_by(CHUNK).collect();
+        let of_chunk = |&start: &usize| self.loss_of(at, start..(start + CHUNK).min(self.labels.len()));
+        let chunks: Vec<(f64, Vec<f64>)> = starts.par_iter().map(of_chunk).collect();
+        let mut loss = dot(&at[..last], &at[..last]) / 2.0;
+        let mut gradient: Vec<f64> = at[..last].iter().copied().chain([0.0]).collect();
         for (of_chunk, turned) in chunks {
             loss += strength * of_chunk;
             add(&mut gradient, &turned, strength);
+        }
+        (loss, gradient)
+    }
+
+    fn loss_of(&self, at: &[f64], rows: Range<usize>) -> (f64, Vec<f64>) {
+        let last = at.len() - 1;
+        let n = last - self.pieces.buckets;
+        let (mut loss, mut gradient) = (0.0, vec![0.0; at.len()]);
+        for row in rows {
+            let numbers = &self.numbers[row * n..(row + 1) * n];
+            let pieces = self.pieces.of_row.get(row).copied().unwrap_or(&[]);
+            let weight = self.pieces.weight / libm::sqrt(pieces.len().max(1) as f64);
+            let text: f64 = pieces.iter().map(|&piece| at[n + usize::from(piece)]).sum();
+            let odds = at[last]
+                + numbers.iter().zip(at).map(|(x, w)| f64::from(*x) * w).sum::<f64>()
+                + weight * text;
+            let signed = if self.labels[row] { odds } else { -odds };
+            // ln(1 + e^-x), safe at both ends.
+            loss += libm::log1p(libm::exp(-signed.abs())) + (-signed).max(0.0);
+            let pull = super::probability(odds) - f64::from(u8::from(self.labels[row]));
+            gradient.iter_mut().zip(numbers).for_each(|(g, x)| *g += pull * f64::from(*x));
+            pieces.iter().for_each(|&piece| gradient[n + usize::from(piece)] += pull * weight);
+            gradient[last] += pull;
         }
         (loss, gradient)
     }
@@ -123,10 +169,10 @@ mod tests {
     fn odds_are_those_of_the_rows() {
         let numbers: Vec<f32> = [1.0, 1.0, 1.0, 1.0, -1.0, -1.0, -1.0, -1.0].repeat(1000);
         let labels = [true, true, true, false, false, false, false, true].repeat(1000);
-        let fitted = fit(&Rows { numbers: &numbers, labels: &labels }, 1.0);
+        let fitted = fit(&Rows { numbers: &numbers, labels: &labels, pieces: Pieces::default() }, 1.0);
         assert!((fitted[0] - libm::log(3.0)).abs() < 1e-3 && fitted[1].abs() < 1e-6, "{fitted:?}");
         // The penalty draws to 0: at the weight w it is w = C x 8000 x (3/4 - p).
-        let drawn = fit(&Rows { numbers: &numbers, labels: &labels }, 1e-3)[0];
+        let drawn = fit(&Rows { numbers: &numbers, labels: &labels, pieces: Pieces::default() }, 1e-3)[0];
         let pull = 1e-3 * 8000.0 * (0.75 - super::super::probability(drawn));
         assert!((drawn - pull).abs() < 1e-4 && drawn < fitted[0], "{drawn}, {pull}");
     }
@@ -137,9 +183,23 @@ mod tests {
         let labels: Vec<bool> = (0..10_000).map(|i| (i * 31) % 7 < 3).collect();
         let fit = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| fit(&Rows { numbers: &numbers, labels: &labels }, 0.1))
+            pool.install(|| fit(&Rows { numbers: &numbers, labels: &labels, pieces: Pieces::default() }, 0.1))
         };
         assert_eq!(fit(1), fit(3));
         assert!(fit(1).iter().all(|w| w.is_finite()));
+    }
+
+    /// A piece that stands in half of the rows tells them apart as a number of 0 and 1 does.
+    #[test]
+    fn pieces_count_as_numbers_do() {
+        let labels = [true, true, true, false, false, false, false, true].repeat(100);
+        let numbers: Vec<f32> = [1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0].repeat(100);
+        let by_number = fit(&Rows { numbers: &numbers, labels: &labels, pieces: Pieces::default() }, 1.0);
+        let of_row = numbers.iter().map(|x| if *x > 0.0 { &[7][..] } else { &[] }).collect();
+        let pieces = Pieces { buckets: 9, of_row, weight: 1.0 };
+        let by_piece = fit(&Rows { numbers: &[], labels: &labels, pieces }, 1.0);
+        assert_eq!(by_piece.len(), 10);
+        assert!((by_piece[7] - by_number[0]).abs() < 1e-6 && (by_piece[9] - by_number[1]).abs() < 1e-6);
+        assert!(by_piece[..7].iter().all(|w| *w == 0.0));
     }
 }

@@ -4,9 +4,11 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::Weights;
 use super::history::first_step;
 use super::numbers::Numbers;
 use super::parts::beginning;
@@ -86,6 +88,14 @@ pub struct Statements {
     users: Vec<u32>,
     edited: FxHashSet<String>,
     cut: FxHashMap<u32, Vec<Cut>>,
+    /// What stands around the step up to which was read.
+    point: Option<(u32, Arc<Point>)>,
+}
+
+/// What was read, and the weights that rate it.
+pub struct Reading<'a> {
+    pub statements: &'a mut Statements,
+    pub weights: &'a Weights,
 }
 
 /// What stands around a decision.
@@ -133,7 +143,11 @@ impl Statements {
     pub fn rate(&mut self, log: &Log, steps: &[u32], until: u32) -> Vec<Rated> {
         (self.until..until).for_each(|step| self.read(log, step));
         self.until = self.until.max(until);
-        let point = self.point(log);
+        let point = match self.point.take() {
+            Some((at, point)) if at == self.until => point,
+            _ => Arc::new(self.point(log)),
+        };
+        self.point = Some((self.until, Arc::clone(&point)));
         let mut rated = Vec::new();
         for &step in steps {
             let (Some(source), Some(cut)) = (source(log, step), self.cut.remove(&step)) else { continue };

@@ -199,3 +199,14 @@ fn weights_of_other_numbers_are_refused() {
     assert!(refused("\"scale\": [", "\"scale\": [-").contains("above 0"));
     assert!(Weights::named("no/such/file").unwrap_err().to_string().contains("PATH#HASH"));
 }
+
+#[test]
+fn bytes_are_written_as_they_are_read() {
+    for n in 0..9 {
+        let bytes: Vec<i8> = (0..n).map(|i| (i * 37 - 120) as i8).collect();
+        let text = String::from(Bytes(bytes.clone()));
+        assert!(text.len() % 4 == 0 && Bytes::try_from(text).unwrap().0 == bytes);
+    }
+    assert_eq!(String::from(Bytes(vec![77, 97])), "TWE=");
+    assert!(Bytes::try_from("a b".to_owned()).is_err());
+}

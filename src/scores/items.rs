@@ -13,7 +13,7 @@ use super::{Rows, ratio};
 use crate::context::log::Log;
 use crate::replay::Run;
 use crate::strategies::{Fate, Item};
-use crate::text::runs::words;
+use crate::text::runs::{fits, words};
 
 pub const ITEM_RECALL: Entry = Entry {
     name: "item_recall",
@@ -90,14 +90,6 @@ pub(super) fn score(truth: &Truth, ground: &Ground<'_>, run: &Run, rows: &mut Ro
     }
     let kept = items.len() as f64;
     rows.push(&ITEM_PRECISION, ground.stratum(None), ratio(matched as f64, kept), kept, items.len() as u64);
-}
-
-/// Whether one's words stand within the other's, and make up half of them.
-fn fits(a: &[u64], b: &[u64]) -> bool {
-    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-    !short.is_empty()
-        && 2 * short.len() >= long.len()
-        && long.windows(short.len()).any(|window| window == short)
 }
 
 /// Scores how true the picked passages are to their source, annotated or not.

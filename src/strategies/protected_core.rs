@@ -10,6 +10,8 @@
 //! of it the summary is shortened, then long goals are cut; what even then does not fit leaves the scope as it is. Each of
 //! these is told by a warning, and so is a log without the annotations that were asked for.
 
+use std::sync::Arc;
+
 use super::salience::goals::{Goal, Goals, Origin, Reader};
 use super::salience::pick::{self, Picking, Variant};
 use super::salience::set::{Held, Set};
@@ -21,6 +23,7 @@ use super::{Entry, Env, Scope, Strategy, extractive, put};
 use crate::context::Edit;
 use crate::context::annotations::Constraint;
 use crate::context::log::Log;
+use crate::learn::Weights;
 use crate::learn::statements::Statements;
 use crate::models::prompt::{Data, Prompt};
 use crate::params::params;
@@ -40,7 +43,8 @@ pub(super) const ENTRY: Entry = Entry {
             "`extract = \"prototype\"` needs vectors\nhint: add `embedder = \"NAME\"` to it"
         );
         core.check_effects()?;
-        Ok(Box::new(core))
+        let weights = Weights::named(&core.weights)?;
+        Ok(Box::new(Rated { params: core, weights }))
     },
 };
 
@@ -67,11 +71,18 @@ params! {
         background: Background = "auto",
         /// Tokens of that summary, at most.
         background_tokens: u32 = 200,
+        /// A file of weights, `PATH#HASH`; empty: those that travel with the program.
+        weights: String = "",
         /// How many of the newest turns are left alone.
         keep_last: u32 = 3,
         /// The model of embeddings, by name; empty: none.
         embedder: String = "",
     }
+}
+
+struct Rated {
+    params: ProtectedCore,
+    weights: Arc<Weights>,
 }
 
 impl ProtectedCore {
@@ -129,39 +140,40 @@ struct Memory {
     learned: Option<Statements>,
 }
 
-impl Strategy for ProtectedCore {
+impl Strategy for Rated {
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
         let log = scope.log;
         let until = pick::decision(scope);
         let mut memory = std::mem::take(env.state::<Memory>());
-        if self.source == Origin::Model {
+        if self.params.source == Origin::Model {
             memory.goals.judge(log, until, env)?;
         }
-        let learned = pick::read(scope, &mut memory.learned);
-        let goals = memory.goals.before(log, self.source, pick::since(scope), until, learned)?;
+        let mut learned = pick::read(scope, &mut memory.learned, &self.weights);
+        let goals = memory.goals.before(log, self.params.source, pick::since(scope), until, &mut learned);
         let known = memory.goals.annotations(log);
         let annotated = known.map_or(&[][..], |known| &known.constraints);
         let knows_constraints = known.is_some_and(|known| known.knows_constraints);
         let knows_nothing = !knows_constraints && known.is_none_or(|known| known.goals.is_empty());
-        let is_given = self.source == Origin::Given;
+        let is_given = self.params.source == Origin::Given;
         let missing = (is_given && knows_nothing).then_some("no annotations");
         let in_force = annotated.iter().filter(|c| c.step < until && c.until.is_none_or(|u| u >= until));
         let given: Vec<Held> =
             in_force.filter(|_| is_given).map(|constraint| as_held(log, constraint)).collect();
         let picking = Picking {
-            method: self.extract,
+            method: self.params.extract,
             variant: Variant::Standard,
-            threshold: Some(self.threshold),
+            threshold: Some(self.params.threshold),
             k: 0,
             min_rating: 0.0,
-            max_rated: self.max_rated,
+            max_rated: self.params.max_rated,
             prior: 1.0,
-            similarity: self.similarity,
-            items: self.items,
+            similarity: self.params.similarity,
+            demands: true,
+            items: self.params.items,
             quotas: pick::CORE,
         };
-        let mut extraction = pick::pick(scope, &goals, &picking, learned, env)?;
-        if extraction.picked.is_empty() && self.extract.resolved(env) != Method::Learned {
+        let mut extraction = pick::pick(scope, &goals, &picking, &mut learned, env)?;
+        if extraction.picked.is_empty() && self.params.extract.resolved(env) != Method::Learned {
             env.work.fallback = Some("learned");
             extraction.picked = std::mem::take(&mut extraction.core);
         }
@@ -178,21 +190,21 @@ impl Strategy for ProtectedCore {
         if is_given {
             memory.set.items.retain(|held| held.kind != ItemKind::Constraint);
         }
-        let mut gone = memory.set.merge(picked.clone(), self.similarity, false);
+        let mut gone = memory.set.merge(picked.clone(), self.params.similarity, false);
         if !is_given {
             let lifted = pick::lifted(scope, &memory.set);
-            gone.extend(memory.set.merge(lifted.clone(), self.similarity, false));
+            gone.extend(memory.set.merge(lifted.clone(), self.params.similarity, false));
             picked.extend(lifted);
         }
         memory.set.replace(&mut gone);
         let line = |held: &Held| env.tokenizer.count(&quotation(held));
-        let over = memory.set.cap(self.cap_tokens, line);
+        let over = memory.set.cap(self.params.cap_tokens, line);
         memory.set.items.extend(marked(given));
         let fallback = env.work.fallback;
         let rest = Rest {
-            how: self.background,
-            tokens: self.background_tokens,
-            similarity: self.similarity,
+            how: self.params.background,
+            tokens: self.params.background_tokens,
+            similarity: self.params.similarity,
             before: &memory.summary,
             set: &memory.set,
         };
@@ -217,15 +229,15 @@ impl Strategy for ProtectedCore {
     }
 
     fn keep_last(&self) -> u32 {
-        self.keep_last
+        self.params.keep_last
     }
 
     fn needs_model(&self) -> bool {
-        self.extract.needs_model() || self.source == Origin::Model
+        self.params.extract.needs_model() || self.params.source == Origin::Model
     }
 
     fn is_control(&self) -> bool {
-        self.source == Origin::Given
+        self.params.source == Origin::Given
     }
 }
 
@@ -367,6 +379,7 @@ mod tests {
     use super::super::Fate;
     use super::super::salience::tests::{events, quoting};
     use super::*;
+    use crate::learn::statements::Reading;
 
     const POOLS: &str = "user: Please write a forecast of the visitors for each pool in summer.
         agent: Hello, I look at the gate counts of the last years, it takes me quite a while to read all of them.
@@ -483,6 +496,24 @@ mod tests {
         assert!(replaced.text.contains("port=8042") && replaced.of.is_none());
     }
 
+    /// The rater takes it for a fact; of a user it binds.
+    #[test]
+    fn what_users_say_is_a_demand() {
+        let demand = "The rent must not exceed 900 euros.";
+        let idle = "~and so on and so on and so on and so on".repeat(9);
+        let script = |who: &str| {
+            format!(
+                "user: Please find a flat in Lyon for us.\nagent: I look.{idle}\n{who}: {demand}\nagent: Noted.{idle}\nuser: So?\nagent: Yes."
+            )
+        };
+        let holds = |who: &str| {
+            let params = "keep_last = 0\nbackground = \"none\"";
+            let all = events("protected-core", params, &Log::script(&script(who)), "n = 2", None);
+            all[0].1.items.iter().any(|item| &*item.text == demand && item.kind == "constraint")
+        };
+        assert!(holds("user") && !holds("agent"));
+    }
+
     const GIVEN: &str = "source = \"given\"";
     const KNOWN: &str = r#"{"goal": "a forecast", "goal_changes": [{"step": 4, "text": "cost of cards"}],
         "constraints": [{"text": "no names", "category": "privacy", "step": 2, "until": 6},
@@ -572,6 +603,12 @@ mod tests {
         assert!(told.lines().nth(1).unwrap().ends_with("of it …"), "{told}");
     }
 
+    fn goals_of(log: &Log) -> Goals {
+        let (mut statements, weights) = (Statements::default(), Weights::named("").unwrap());
+        let mut learned = Reading { statements: &mut statements, weights: &weights };
+        Reader::default().before(log, Origin::Extracted, 0, 1, &mut learned)
+    }
+
     const REST: &str = "The meadow was closed for a week because of the flood there.
 The tickets are sold at the kiosk by the gate on Sundays.
 Season cards were lost by 14 of the visitors, and Nora knows which ones.";
@@ -580,8 +617,7 @@ Season cards were lost by 14 of the visitors, and Nora knows which ones.";
     fn a_summary_that_does_not_fit_is_shortened() {
         let tokenizer = Tokenizer::load("o200k").unwrap();
         let log = Log::script("user: Please count the visitors of the pool.\nagent: Yes.");
-        let goals =
-            Reader::default().before(&log, Origin::Extracted, 0, 1, &mut Statements::default()).unwrap();
+        let goals = goals_of(&log);
         let set = Set::default();
         let core = Core { set: &set, over: &[], goals: &goals, log: &log };
         let bare = "ORIGINAL GOAL\nPlease count the visitors of the pool.\n";
@@ -610,8 +646,7 @@ Season cards were lost by 14 of the visitors, and Nora knows which ones.";
     fn a_goal_that_does_not_fit_is_told_of() {
         let tokenizer = Tokenizer::load("o200k").unwrap();
         let log = Log::script(&format!("user: Please {}now.\nagent: Yes.", "move ".repeat(80)));
-        let goals =
-            Reader::default().before(&log, Origin::Extracted, 0, 1, &mut Statements::default()).unwrap();
+        let goals = goals_of(&log);
         let core = Core { set: &Set::default(), over: &[], goals: &goals, log: &log };
         // 82 words and a head, of which 300 characters are left: 7 and 58 times 5.
         let (text, warning) = core.in_tokens(75, "", &tokenizer);

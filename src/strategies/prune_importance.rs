@@ -14,14 +14,13 @@
 //! takes the message next to the least important one, whoever wrote that, which can break the newest pair: here pairs
 //! are fixed. Each message is rated once; an event sorts what is left.
 
-use super::salience::fresh_steps;
 use super::{Entry, Env, Fate, Item, Scope, Strategy};
 use crate::context::{Block, Content, Edit};
 use crate::params::params;
 
 pub(super) mod scoring;
 
-use scoring::{By, Pair, Ratings, Rules, Who};
+use scoring::{By, Pair, Rater, Ratings, Who};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "prune-importance",
@@ -33,8 +32,8 @@ pub(super) const ENTRY: Entry = Entry {
 
 params! {
     struct Params {
-        /// A list by name, or `PATH#HASH`.
-        rules: String = "support",
+        /// What rates without a model: `learned` odds, a list by name, or `PATH#HASH`.
+        rules: String = "learned",
         /// Who rates messages; `auto`: the model, if there is one.
         rate: By = "auto",
         /// What a turn rates: its least or its most important message.
@@ -98,7 +97,7 @@ impl Order {
 }
 
 struct PruneImportance {
-    rules: Rules,
+    rater: Rater,
     pair: Pair,
     params: Params,
 }
@@ -109,9 +108,9 @@ impl PruneImportance {
             params.keep_last >= 1,
             "parameter `keep_last` must be at least 1: the newest pair never goes"
         );
-        let rules = Rules::named(&params.rules)?;
-        let pair = params.pair.unwrap_or(rules.pair());
-        Ok(PruneImportance { rules, pair, params })
+        let rater = Rater::named(&params.rules)?;
+        let pair = params.pair.unwrap_or(rater.pair());
+        Ok(PruneImportance { rater, pair, params })
     }
 }
 
@@ -182,7 +181,7 @@ impl Strategy for PruneImportance {
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
         let mut ratings = std::mem::take(env.state::<Ratings>());
         let by = self.params.rate;
-        scoring::rate(&self.rules, by, scope.log, &fresh_steps(scope), &mut ratings, env)?;
+        scoring::rate(&self.rater, by, scope, &mut ratings, env)?;
         let Params { max_tokens, counts, order, .. } = self.params;
         let in_scope = tokens_in(scope);
         let mut over = (in_scope + counts.beside(scope, in_scope)).saturating_sub(max_tokens);
@@ -250,6 +249,8 @@ mod tests {
         user: Well
         agent: Yes.";
 
+    const SUPPORT: &str = "rules = \"support\"";
+
     /// The seed's form.
     const SEED: &str = "rules = \"seed-exact\"\ncounts = \"all\"\norder = \"score\"";
 
@@ -283,15 +284,21 @@ mod tests {
     /// that rates 6 for its length goes before a statement that rates 5.
     #[test]
     fn padding_does_not_crowd_out_what_is_short() {
-        assert_eq!(padded("prune-importance", ""), 5);
+        assert_eq!(padded("prune-importance", SUPPORT), 5);
         // What counts as important stays verbatim, the rest is left to the summary.
-        let tight = "keep_last = 1\nhigh = 5.0\nmax_tokens = 700";
+        let tight = &format!("{SUPPORT}\nkeep_last = 1\nhigh = 5.0\nmax_tokens = 700");
         assert_eq!(padded("tri-level", tight), 5);
         assert!(padded("tri-level", &format!("{tight}\ncounts = \"all\"")) <= 1);
         // As in the seed nothing of warm memory is shown that nobody asks for: but what is hot, or recalled.
         assert!(padded("tiered", "") <= 1);
-        assert_eq!(padded("prune-importance", "counts = \"all\"\norder = \"score\"\nmax_tokens = 800"), 0);
-        assert!(padded("prune-importance", "order = \"score\"") < 5);
+        assert_eq!(
+            padded(
+                "prune-importance",
+                &format!("{SUPPORT}\ncounts = \"all\"\norder = \"score\"\nmax_tokens = 800")
+            ),
+            0
+        );
+        assert!(padded("prune-importance", &format!("{SUPPORT}\norder = \"score\"")) < 5);
     }
 
     fn order(params: &str, trigger: &str) -> Vec<String> {
@@ -302,7 +309,11 @@ mod tests {
 
     #[test]
     fn fillers_go_first_and_facts_stay() {
-        let after = after_events(("prune-importance", "max_tokens = 34"), ("turns", "n = 1"), DESK);
+        let after = after_events(
+            ("prune-importance", "rules = \"support\"\nmax_tokens = 34"),
+            ("turns", "n = 1"),
+            DESK,
+        );
         let last = after.last().unwrap();
         for fact in ["ABC123", "error code 500", "by Friday"] {
             assert!(last.contains(fact), "{last}");
@@ -327,10 +338,18 @@ mod tests {
 
     #[test]
     fn the_newest_pair_never_goes_and_a_budget_below_it_takes_all_else() {
-        let after = after_events(("prune-importance", "max_tokens = 0"), ("turns", "n = 1"), DESK);
+        let after = after_events(
+            ("prune-importance", "rules = \"support\"\nmax_tokens = 0"),
+            ("turns", "n = 1"),
+            DESK,
+        );
         assert!(after.iter().all(String::is_empty), "{after:?}");
         let log = Log::script(DESK);
-        let run = super::super::tests::run(("prune-importance", "max_tokens = 0"), ("turns", "n = 1"), &log);
+        let run = super::super::tests::run(
+            ("prune-importance", "rules = \"support\"\nmax_tokens = 0"),
+            ("turns", "n = 1"),
+            &log,
+        );
         let newest: u64 = (13..16).map(|step| u64::from(log.tokens[step])).sum();
         let head: u64 = u64::from(log.tokens[0] + log.tokens[1]);
         assert_eq!(run.decisions.last().unwrap().tokens_sent, head + newest);
@@ -342,7 +361,7 @@ mod tests {
     #[test]
     fn of_equal_turns_the_oldest_goes() {
         let log = Log::script(&format!("user: go\n{}", "agent: src/a.py is mended\n".repeat(9)));
-        let events = events("prune-importance", "max_tokens = 24", &log, "n = 1", None);
+        let events = events("prune-importance", "rules = \"support\"\nmax_tokens = 24", &log, "n = 1", None);
         let steps =
             events.iter().flat_map(|(_, work)| &work.items).map(|item| item.source.as_ref().unwrap().0);
         let steps: Vec<u32> = steps.collect();
@@ -361,11 +380,7 @@ mod tests {
             action: pwd
             observation: /x
             agent: so";
-        let after = after_events(
-            ("prune-importance", "rules = \"coding\"\nmax_tokens = 25"),
-            ("turns", "n = 1"),
-            script,
-        );
+        let after = after_events(("prune-importance", "max_tokens = 25"), ("turns", "n = 1"), script);
         assert_eq!(
             after.last().unwrap(),
             "The bug is in a.py, because it divides by zerocat a.py1/0",
@@ -448,7 +463,13 @@ mod tests {
     #[test]
     fn a_model_rates_each_message_once() {
         let log = Log::script(DESK);
-        let events = events("prune-importance", "max_tokens = 32", &log, "n = 1", Some(model(true)));
+        let events = events(
+            "prune-importance",
+            "rules = \"support\"\nmax_tokens = 32",
+            &log,
+            "n = 1",
+            Some(model(true)),
+        );
         let calls: u32 = events.iter().map(|(_, work)| work.calls).sum();
         // Six turns are compressed, eleven messages; the first event has six fixed ones.
         assert_eq!(calls, 11 + 6);

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use super::writer::{check_tokens, summarise};
 use super::{Entry, Env, Fate, Item, Scope, Strategy, extractive, put};
 use crate::context::Edit;
+use crate::learn::Weights;
 use crate::learn::statements::Statements;
 use crate::models::prompt::{Data, Prompt};
 use crate::params::params;
@@ -42,7 +43,8 @@ pub(super) const ENTRY: Entry = Entry {
         let salience = Salience::of(params)?;
         salience.check()?;
         salience.check_effects()?;
-        Ok(Box::new(salience))
+        let weights = Weights::named(&salience.weights)?;
+        Ok(Box::new(Rated { params: salience, weights }))
     },
 };
 
@@ -98,11 +100,18 @@ params! {
         background_tokens: u32 = 100,
         /// Where goals and constraints come from.
         goals: Origin = "extracted",
+        /// A file of weights, `PATH#HASH`; empty: those that travel with the program.
+        weights: String = "",
         /// How many of the newest turns are left alone.
         keep_last: u32 = 3,
         /// The model of embeddings, by name; empty: none.
         embedder: String = "",
     }
+}
+
+struct Rated {
+    params: Salience,
+    weights: Arc<Weights>,
 }
 
 /// What is remembered from event to event.
@@ -190,43 +199,44 @@ impl Salience {
             max_rated: self.max_rated,
             prior: self.prior,
             similarity: self.similarity,
+            demands: false,
             items: self.items,
             quotas: [usize::MAX, usize::MAX, usize::MAX, usize::MAX, self.results],
         }
     }
 }
 
-impl Strategy for Salience {
+impl Strategy for Rated {
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
         let log = scope.log;
         let mut memory = std::mem::take(env.state::<Memory>());
         let until = pick::decision(scope);
-        if self.goals == Origin::Model {
+        if self.params.goals == Origin::Model {
             memory.goals.judge(log, until, env)?;
         }
-        let learned = pick::read(scope, &mut memory.learned);
-        let goals = memory.goals.before(log, self.goals, pick::since(scope), until, learned)?;
+        let mut learned = pick::read(scope, &mut memory.learned, &self.weights);
+        let goals = memory.goals.before(log, self.params.goals, pick::since(scope), until, &mut learned);
         if memory.standing.is_none() {
-            memory.standing = Some(pick::standing(scope, learned)?);
+            memory.standing = Some(pick::standing(scope, &mut learned));
         }
-        let mut extraction = pick::pick(scope, &goals, &self.picking(), learned, env)?;
+        let mut extraction = pick::pick(scope, &goals, &self.params.picking(), &mut learned, env)?;
         let is_empty = extraction.picked.is_empty();
         if is_empty {
             env.work.fallback = Some("protected-core");
             extraction.picked = std::mem::take(&mut extraction.core);
         }
         let mut picked = held(log, extraction.picked, env)?;
-        let mut gone = memory.set.merge(picked.clone(), self.similarity, self.keep_shorter);
+        let mut gone = memory.set.merge(picked.clone(), self.params.similarity, self.params.keep_shorter);
         let lifted = pick::lifted(scope, &memory.set);
-        gone.extend(memory.set.merge(lifted.clone(), self.similarity, self.keep_shorter));
+        gone.extend(memory.set.merge(lifted.clone(), self.params.similarity, self.params.keep_shorter));
         picked.extend(lifted);
         memory.set.replace(&mut gone);
         memory.set.mark_beside(memory.standing.as_deref().unwrap_or(&[]));
         let fallback = env.work.fallback;
         let rest = Rest {
-            how: self.background,
-            tokens: self.background_tokens,
-            similarity: self.similarity,
+            how: self.params.background,
+            tokens: self.params.background_tokens,
+            similarity: self.params.similarity,
             before: &memory.background,
             set: &memory.set,
         };
@@ -249,7 +259,7 @@ impl Strategy for Salience {
         let count = |text: &str| env.tokenizer.count(text);
         let limit: u32 = scope.context.blocks[scope.blocks.clone()].iter().map(|block| block.tokens).sum();
         let line = |held: &Held| count(&quotation(held));
-        let over = memory.set.cap(self.cap_tokens, line);
+        let over = memory.set.cap(self.params.cap_tokens, line);
         let goal = goals.current.as_ref().map(|goal| goal.text.as_str());
         // What is not shorter than the scope leaves out the background, then the task; then the scope stays, flagged.
         let bare = (!memory.background.is_empty()).then_some("background left out");
@@ -275,15 +285,15 @@ impl Strategy for Salience {
     }
 
     fn keep_last(&self) -> u32 {
-        self.keep_last
+        self.params.keep_last
     }
 
     fn needs_model(&self) -> bool {
-        self.extract.needs_model() || self.goals == Origin::Model
+        self.params.extract.needs_model() || self.params.goals == Origin::Model
     }
 
     fn is_control(&self) -> bool {
-        self.goals == Origin::Given
+        self.params.goals == Origin::Given
     }
 }
 

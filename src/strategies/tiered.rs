@@ -582,7 +582,7 @@ mod tests {
                 ("notes", "keep_last = 0"),
                 ("core-notes", "keep_last = 0"),
                 ("prune-importance", "max_tokens = 0"),
-                ("prune-importance", "max_tokens = 20\nrules = \"coding\""),
+                ("prune-importance", "max_tokens = 20\nrules = \"support\""),
                 ("tri-level", "keep_last = 1\nmax_tokens = 0"),
                 ("tri-level", "keep_last = 1\nmax_tokens = 40"),
             ] {

@@ -13,9 +13,8 @@
 //! turns and a full summary (or the rest as it is, if that is shorter) do not fit. The summary is one running text: what it
 //! said before is summarised again with the fresh turns. Where fewer tokens are left than hold a sentence there is none.
 
-use super::prune_importance::scoring::{self, By, Ratings, Rules};
+use super::prune_importance::scoring::{self, By, Rater, Ratings};
 use super::prune_importance::{Counts, Order, dropped, tokens_in};
-use super::salience::fresh_steps;
 use super::summary::generic;
 use super::writer::{LEAST_TOKENS, check_sentences, check_tokens, summarise};
 use super::{Entry, Env, Scope, Strategy, extractive};
@@ -33,8 +32,8 @@ pub(super) const ENTRY: Entry = Entry {
 
 params! {
     struct Params {
-        /// A list by name, or `PATH#HASH`.
-        rules: String = "support",
+        /// What rates without a model: `learned` odds, a list by name, or `PATH#HASH`.
+        rules: String = "learned",
         /// Who rates messages; `auto`: the model, if there is one.
         rate: By = "auto",
         /// From this rating on importance is high, 1 to 10.
@@ -57,7 +56,7 @@ params! {
 }
 
 struct TriLevel {
-    rules: Rules,
+    rater: Rater,
     params: Params,
 }
 
@@ -70,7 +69,7 @@ impl TriLevel {
         );
         check_tokens("summary_tokens", params.summary_tokens)?;
         check_sentences(&params.sentences)?;
-        Ok(TriLevel { rules: Rules::named(&params.rules)?, params })
+        Ok(TriLevel { rater: Rater::named(&params.rules)?, params })
     }
 }
 
@@ -95,7 +94,7 @@ impl Strategy for TriLevel {
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
         let (params, log) = (&self.params, scope.log);
         let mut memory = std::mem::take(env.state::<Memory>());
-        scoring::rate(&self.rules, params.rate, log, &fresh_steps(scope), &mut memory.ratings, env)?;
+        scoring::rate(&self.rater, params.rate, scope, &mut memory.ratings, env)?;
         let mut high = messages(scope, &memory.ratings);
         let mut rest: Vec<Message> = high.extract_if(.., |message| message.score < params.high).collect();
         let in_scope = tokens_in(scope);
@@ -259,7 +258,7 @@ mod tests {
     fn last(params: &str) -> (String, Vec<String>) {
         let log = Log::script(DESK);
         // As the seed counts.
-        let params = format!("keep_last = 1\ncounts = \"all\"\n{params}");
+        let params = format!("rules = \"support\"\nkeep_last = 1\ncounts = \"all\"\n{params}");
         let events = events("tri-level", &params, &log, "n = 1", None);
         let text = events.last().unwrap().0.clone();
         (
@@ -329,7 +328,8 @@ mod tests {
         let log = Log::script(&format!(
             "user: Go.\nagent: Yes?\nuser: My account ID is ABC123.\nagent: {page}\nuser: One more.\nagent: Yes?\nuser: So?\nagent: Yes."
         ));
-        let events = events("tri-level", "keep_last = 1\nmax_tokens = 120", &log, "n = 1", None);
+        let events =
+            events("tri-level", "rules = \"support\"\nkeep_last = 1\nmax_tokens = 120", &log, "n = 1", None);
         let text = &events.last().unwrap().0;
         assert!(text.contains("My account ID is ABC123.") && text.contains("refund 12 euros"), "{text}");
     }

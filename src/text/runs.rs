@@ -12,6 +12,14 @@ const GAP: u64 = 0;
 /// Places of a run that are looked at for a longer one.
 const MOST_PLACES: usize = 256;
 
+/// Whether one's words stand within the other's, and make up half of them.
+pub(crate) fn fits(a: &[u64], b: &[u64]) -> bool {
+    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    !short.is_empty()
+        && 2 * short.len() >= long.len()
+        && long.windows(short.len()).any(|window| window == short)
+}
+
 /// The words of a text as hashes.
 pub(crate) fn words(text: &str) -> Vec<u64> {
     let mut words = Vec::new();

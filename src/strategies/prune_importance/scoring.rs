@@ -1,5 +1,6 @@
-//! How important a message is, from 1 to 10: by a list of rules, or by a model.
+//! How important a message is, from 1 to 10: by odds that were learned from labels, by a list of rules, or by a model.
 //!
+//! By the learned odds a message is worth what its best statement is: 5.5 where that is as likely to matter as what `salience` keeps.
 //! Rules are data: a start, a bonus for length, and patterns that add or take. The seed (selective-memory) has them
 //! in code; its own are `seed_exact.toml`. A model is asked for a digit after a few examples, and the expected digit
 //! counts, not the likeliest (small models know few digits). Some models rate everything high and others everything
@@ -7,15 +8,19 @@
 //! on average. Where a model does not answer a message rates 5, as in the seed, and that is flagged.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use regex::{RegexBuilder, RegexSet, RegexSetBuilder};
 use serde::Deserialize;
 
 use crate::context::log::Log;
+use crate::learn::statements::{Reading, Statements};
+use crate::learn::{Weights, probability};
 use crate::models::prompt::{Data, Prompt, Var};
 use crate::models::{Answer, Call, Outcome, labels};
 use crate::params;
-use crate::strategies::{Env, Flaw};
+use crate::strategies::salience::{fresh_steps, pick};
+use crate::strategies::{Env, Flaw, Scope};
 use crate::trajectory::{Kind, Role};
 
 /// What a message rates of which nothing is known.
@@ -84,31 +89,56 @@ struct Rule {
 }
 
 /// The lists that come with the program.
-const BUILT_IN: [(&str, &str); 3] = [
-    ("seed-exact", include_str!("seed_exact.toml")),
-    ("support", include_str!("support.toml")),
-    ("coding", include_str!("coding.toml")),
-];
+const BUILT_IN: [(&str, &str); 2] =
+    [("seed-exact", include_str!("seed_exact.toml")), ("support", include_str!("support.toml"))];
+
+/// The name of the learned odds among those of lists.
+const LEARNED: &str = "learned";
+
+/// What rates where no model does.
+pub(crate) enum Rater {
+    Learned(Arc<Weights>),
+    Rules(Rules),
+}
+
 /// A list of rules, ready to be used.
 pub(crate) struct Rules {
     file: File,
     patterns: RegexSet,
 }
 
-impl Rules {
-    /// A list by its name, or `PATH#HASH` for a file of one's own, whose hash makes it part of what a variant is known by.
+impl Rater {
+    /// The learned odds, a list by its name, or `PATH#HASH` for a file of one's own, whose hash makes it part of what a variant
+    /// is known by.
     ///
     /// # Errors
     /// An unknown name; a file that cannot be read, has another hash, or is no list of rules.
     pub(crate) fn named(name: &str) -> anyhow::Result<Self> {
-        if let Some((_, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) {
-            return Rules::parse(name, text);
+        if name == LEARNED {
+            return Ok(Rater::Learned(Weights::named("")?));
         }
-        let known: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+        anyhow::ensure!(
+            name != "coding",
+            "`rules = \"coding\"`: learned odds took the place of that list\nhint: leave `rules` out, or name `{LEARNED}`"
+        );
+        if let Some((_, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) {
+            return Ok(Rater::Rules(Rules::parse(name, text)?));
+        }
+        let known: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).chain([LEARNED]).collect();
         let (path, text) = params::own_file("rules", name, &format!("name one of {}, or", known.join(", ")))?;
-        Rules::parse(path, &text)
+        Ok(Rater::Rules(Rules::parse(path, &text)?))
     }
 
+    pub(crate) fn pair(&self) -> Pair {
+        match self {
+            // Most messages beside one that matters do not.
+            Rater::Learned(_) => Pair::Most,
+            Rater::Rules(rules) => rules.file.pair,
+        }
+    }
+}
+
+impl Rules {
     fn parse(name: &str, text: &str) -> anyhow::Result<Self> {
         let file: File = toml::from_str(text).map_err(|error| anyhow::anyhow!("rules `{name}`: {error}"))?;
         for (rule, number) in file.rule.iter().zip(1..) {
@@ -127,10 +157,6 @@ impl Rules {
             .build()
             .map_err(|error| anyhow::anyhow!("rules `{name}`: {error}"))?;
         Ok(Rules { file, patterns })
-    }
-
-    pub(crate) fn pair(&self) -> Pair {
-        self.file.pair
     }
 
     /// The rating of a message.
@@ -162,6 +188,8 @@ pub(crate) enum By {
 #[derive(Default)]
 pub(crate) struct Ratings {
     by_step: BTreeMap<u32, f64>,
+    /// What the learned odds have read.
+    learned: Option<Statements>,
     /// What the fixed fillers and facts rate under the model, once it has been asked.
     marks: Option<(f64, f64)>,
 }
@@ -182,24 +210,43 @@ impl Ratings {
 /// # Errors
 /// A model is asked for where there is none, or it answers nothing any more.
 pub(crate) fn rate(
-    rules: &Rules,
+    rater: &Rater,
     by: By,
-    log: &Log,
-    steps: &[u32],
+    scope: &Scope<'_>,
     ratings: &mut Ratings,
     env: &mut Env<'_>,
 ) -> anyhow::Result<()> {
+    let (log, steps) = (scope.log, fresh_steps(scope));
     let text = |step: u32| log.trajectory.steps[step as usize].text.as_str();
     let new: Vec<u32> = steps.iter().copied().filter(|step| !ratings.by_step.contains_key(step)).collect();
     if by == By::Rules || (by == By::Auto && env.model.is_none()) {
-        let rated = new.iter().map(|&step| (step, rules.rate(Who::of(log, step), text(step))));
-        ratings.by_step.extend(rated);
+        match rater {
+            Rater::Learned(weights) => {
+                let mut read = pick::read(scope, &mut ratings.learned, weights);
+                ratings.by_step.extend(by_odds(&new, pick::decision(scope), log, &mut read));
+            }
+            Rater::Rules(rules) => {
+                let rated = new.iter().map(|&step| (step, rules.rate(Who::of(log, step), text(step))));
+                ratings.by_step.extend(rated);
+            }
+        }
         return Ok(());
     }
     let messages: Vec<(Who, &str)> = new.iter().map(|&step| (Who::of(log, step), text(step))).collect();
     let rated = by_model(&messages, &mut ratings.marks, env)?;
     ratings.by_step.extend(new.into_iter().zip(rated));
     Ok(())
+}
+
+/// What the likeliest statement of each of these messages makes it worth; the least where it has none, as a call.
+fn by_odds(steps: &[u32], until: u32, log: &Log, read: &mut Reading<'_>) -> BTreeMap<u32, f64> {
+    let mut rated: BTreeMap<u32, f64> = steps.iter().map(|&step| (step, LEAST)).collect();
+    for one in read.statements.rate(log, steps, until) {
+        let likely = probability(read.weights.statements.odds(&one) - pick::logit(pick::LEAST));
+        let rating = rated.entry(one.step).or_insert(LEAST);
+        *rating = rating.max(LEAST + (MOST - LEAST) * likely);
+    }
+    rated
 }
 
 const RATE: &str = include_str!("rate.txt");
@@ -292,8 +339,15 @@ fn shortened(text: &str) -> String {
 mod tests {
     use super::*;
 
+    fn listed(name: &str) -> Rules {
+        match Rater::named(name).unwrap() {
+            Rater::Rules(rules) => rules,
+            Rater::Learned(_) => panic!("{name} is no list"),
+        }
+    }
+
     fn of(name: &str, who: Who, text: &str) -> f64 {
-        Rules::named(name).unwrap().rate(who, text)
+        listed(name).rate(who, text)
     }
 
     /// Worked out with the seed's own function.
@@ -367,15 +421,23 @@ mod tests {
         assert_eq!(Rules::parse("mine", text).unwrap().rate(Who::User, "moon"), 10.0);
     }
 
+    /// Of what a user says a task is worth more than thanks, and a call alone is worth nothing.
     #[test]
-    fn coding_tells_findings_from_looking_around() {
-        assert!(of("coding", Who::Agent, "bash\nls -la src") <= 3.0);
-        assert!(of("coding", Who::Tool, "") <= 3.0);
-        assert!(of("coding", Who::Tool, "Traceback (most recent call last):\nValueError: 3 failed") >= 7.0);
-        assert!(of("coding", Who::Agent, "The bug is in the lexer, because it reads one too many.") >= 7.0);
-        assert!(of("coding", Who::User, "Never touch the tests.") >= 8.0);
-        // A rule for one speaker says nothing of another.
-        assert_eq!(of("coding", Who::Tool, "never"), 5.0);
+    fn learned_odds_tell_tasks_from_thanks() {
+        let log = Log::script(
+            "user: Please implement `export --once` in src/export.py so that each row of the table is written once.
+            agent: Gladly.
+            user: Thanks!
+            action: ls src
+            observation: export.py
+            agent: so",
+        );
+        let (mut statements, weights) = (Statements::default(), Weights::named("").unwrap());
+        let mut read = Reading { statements: &mut statements, weights: &weights };
+        let rated = by_odds(&[0, 2, 3], 5, &log, &mut read);
+        assert!(rated[&0] > rated[&2] + 2.0 && rated[&3] == LEAST, "{rated:?}");
+        let error = Rater::named("coding").err().unwrap().to_string();
+        assert!(error.contains("learned odds took the place of that list"), "{error}");
     }
 
     #[test]
@@ -385,17 +447,17 @@ mod tests {
         let text = "start = 4\nlonger_than_words = 9\nlonger_adds = 0\npair = \"most\"\nrule = [{ add = 3, pattern = \"moon\" }]";
         std::fs::write(&path, text).unwrap();
         let path = path.to_str().unwrap();
-        let error = Rules::named(path).err().unwrap().to_string();
+        let error = Rater::named(path).err().unwrap().to_string();
         let named = error.split('"').nth(1).unwrap().to_owned();
-        let rules = Rules::named(&named).unwrap();
+        let rules = listed(&named);
         assert_eq!((rules.rate(Who::Tool, "the MOON"), rules.rate(Who::Tool, "sun")), (7.0, 4.0));
         std::fs::write(path, text.replace("moon", "sun")).unwrap();
-        assert!(Rules::named(&named).is_err());
+        assert!(Rater::named(&named).is_err());
         let wrong = |text: &str| Rules::parse("mine", text).err().unwrap().to_string();
         assert!(wrong(&text.replace("start", "begin")).contains("begin"));
         assert!(wrong(&text.replace("moon", "(")).contains("`mine`, rule 1, pattern `(`"));
         assert!(wrong(&text.replace("\"moon\"", "\"moon\", only = []")).contains("names nobody"));
-        assert!(Rules::named("suport").err().unwrap().to_string().contains("support"));
+        assert!(Rater::named("suport").err().unwrap().to_string().contains("support"));
     }
 
     #[test]

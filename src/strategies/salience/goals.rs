@@ -7,8 +7,8 @@
 use super::tasks;
 use crate::context::annotations::{self, Annotations};
 use crate::context::log::Log;
-use crate::learn::statements::{self, Statements};
-use crate::learn::{Weights, probability};
+use crate::learn::probability;
+use crate::learn::statements::{self, Reading};
 use crate::strategies::Env;
 use crate::text::sentences;
 use crate::trajectory::{Kind, Role};
@@ -73,17 +73,17 @@ impl Reader {
         origin: Origin,
         since: u32,
         until: u32,
-        learned: &mut Statements,
-    ) -> anyhow::Result<Goals> {
+        learned: &mut Reading<'_>,
+    ) -> Goals {
         if origin == Origin::Given {
             let all = self.annotations(log).map_or(&[][..], |known| &known.goals);
             let known: Vec<Goal> =
                 all.iter().filter(|goal| goal.step < until).map(|g| given(log, g)).collect();
-            return Ok(of(known, since));
+            return of(known, since);
         }
-        self.read(log, until, learned)?;
+        self.read(log, until, learned);
         let own = if self.said.is_empty() { own(log) } else { None };
-        Ok(of(self.said.iter().cloned().chain(own).collect(), since))
+        of(self.said.iter().cloned().chain(own).collect(), since)
     }
 
     /// Asks a model which of the messages before step `until` give another task than the first; to be called before
@@ -102,12 +102,14 @@ impl Reader {
     }
 
     /// Reads what the log states up to a step.
-    fn read(&mut self, log: &Log, until: u32, learned: &mut Statements) -> anyhow::Result<()> {
+    fn read(&mut self, log: &Log, until: u32, learned: &mut Reading<'_>) {
         let steps: Vec<u32> = (self.read..until).filter(|&step| message(log, step).is_some()).collect();
         self.read = self.read.max(until);
-        let weights = Weights::named("")?;
-        let odds = |rated: &statements::Rated| weights.goals.odds(rated);
-        let rated = learned.rate(log, &steps, until);
+        if steps.is_empty() {
+            return;
+        }
+        let odds = |rated: &statements::Rated| learned.weights.goals.odds(rated);
+        let rated = learned.statements.rate(log, &steps, until);
         for of_message in rated.chunk_by(|a, b| a.step == b.step) {
             // Of equals the first.
             let likeliest = of_message.iter().rev().max_by(|a, b| odds(a).total_cmp(&odds(b)));
@@ -125,7 +127,6 @@ impl Reader {
                 self.said.push(Goal { step: likeliest.step, text, start: Some(start) });
             }
         }
-        Ok(())
     }
 }
 
@@ -176,6 +177,8 @@ fn own(log: &Log) -> Option<Goal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::learn::Weights;
+    use crate::learn::statements::Statements;
 
     fn log() -> Log {
         let mut log = Log::script(
@@ -194,8 +197,10 @@ mod tests {
     }
 
     fn goals(origin: Origin, until: u32) -> (Option<String>, Option<String>) {
-        let (log, mut reader, mut learned) = (log(), Reader::default(), Statements::default());
-        let read = |until| reader.before(&log, origin, 0, until, &mut learned).unwrap();
+        let (log, mut reader, mut statements) = (log(), Reader::default(), Statements::default());
+        let weights = Weights::named("").unwrap();
+        let mut learned = Reading { statements: &mut statements, weights: &weights };
+        let read = |until| reader.before(&log, origin, 0, until, &mut learned);
         let goals = (0..=until).map(read).last().unwrap();
         (goals.original.map(|goal| goal.text), goals.current.map(|goal| goal.text))
     }
@@ -214,10 +219,12 @@ mod tests {
     /// Read step by step, each message is rated when it comes, and what a message said since stays known.
     #[test]
     fn goals_that_were_stated_since_a_step() {
-        let (log, mut reader, mut learned) = (log(), Reader::default(), Statements::default());
+        let (log, mut reader, mut statements) = (log(), Reader::default(), Statements::default());
+        let weights = Weights::named("").unwrap();
+        let mut learned = Reading { statements: &mut statements, weights: &weights };
         let mut stated = Vec::new();
         for until in 1..=8 {
-            let goals = reader.before(&log, Origin::Extracted, 2, until, &mut learned).unwrap();
+            let goals = reader.before(&log, Origin::Extracted, 2, until, &mut learned);
             assert_eq!(goals.has_changed(), until > 4, "{until}");
             stated = goals.stated;
         }
@@ -237,8 +244,9 @@ mod tests {
         let mut log = Log::script("action: ls\nobservation: a b");
         let mut of = |goal: Option<&str>| {
             log.trajectory.goal = goal.map(str::to_owned);
-            let mut learned = Statements::default();
-            let goals = Reader::default().before(&log, Origin::Extracted, 0, 2, &mut learned).unwrap();
+            let (mut statements, weights) = (Statements::default(), Weights::named("").unwrap());
+            let mut learned = Reading { statements: &mut statements, weights: &weights };
+            let goals = Reader::default().before(&log, Origin::Extracted, 0, 2, &mut learned);
             goals.current.map(|goal| goal.text)
         };
         assert_eq!(of(Some("Mend the parser. It fails.")).as_deref(), Some("Mend the parser."));

@@ -8,7 +8,7 @@ use super::goals::Goals;
 use super::quotes::Texts;
 use super::set::{Held, Set};
 use crate::context::Content;
-use crate::learn::statements::{self, Statements};
+use crate::learn::statements::{self, Reading, Statements};
 use crate::learn::{Weights, probability};
 use crate::strategies::{Env, Fate, Item, Scope};
 
@@ -47,6 +47,8 @@ pub(crate) struct Picking {
     /// How much the learned odds count beside a method that judges.
     pub(crate) prior: f64,
     pub(crate) similarity: f64,
+    /// Whether what users say is no fact, but a constraint. (reports/hindsight: chosen on other folds in nine of ten.)
+    pub(crate) demands: bool,
     /// Items of an event, at most.
     pub(crate) items: usize,
     /// So too of each kind.
@@ -74,9 +76,14 @@ pub(crate) fn refuse_rules(params: &toml::Table) -> anyhow::Result<()> {
 }
 
 /// What was read of the segment that a scope stands in.
-pub(crate) fn read<'a>(scope: &Scope<'_>, learned: &'a mut Option<Statements>) -> &'a mut Statements {
+pub(crate) fn read<'a>(
+    scope: &Scope<'_>,
+    learned: &'a mut Option<Statements>,
+    weights: &'a Weights,
+) -> Reading<'a> {
     let segment = scope.log.turns[scope.turn as usize].segment;
-    learned.get_or_insert_with(|| Statements::of_segment(scope.log, segment))
+    let statements = learned.get_or_insert_with(|| Statements::of_segment(scope.log, segment));
+    Reading { statements, weights }
 }
 
 /// Words of the user that lift a ban of the set: "You may email the customers now." after "Do not email the customers."
@@ -87,7 +94,7 @@ pub(crate) fn lifted(scope: &Scope<'_>, set: &Set) -> Vec<Held> {
 }
 
 /// Constraints of the user in messages before the scope, which nothing compresses.
-pub(crate) fn standing(scope: &Scope<'_>, learned: &mut Statements) -> anyhow::Result<Vec<Held>> {
+pub(crate) fn standing(scope: &Scope<'_>, learned: &mut Reading<'_>) -> Vec<Held> {
     let head = scope.context.blocks[..scope.blocks.start].iter();
     let steps: Vec<u32> = head
         .filter_map(|block| match block.content {
@@ -97,12 +104,12 @@ pub(crate) fn standing(scope: &Scope<'_>, learned: &mut Statements) -> anyhow::R
         .collect();
     let mut all = candidates(scope.log, &steps);
     all.retain(|candidate| candidate.source == Source::User);
-    let ratings = by_odds(scope, &all, learned)?;
+    let ratings = by_odds(scope, &all, learned);
     let binds = |rating: &Rating| rating.kind == ItemKind::Constraint && rating.score >= LEAST;
     let bound = all.iter().zip(ratings).filter(|(_, rating)| binds(rating));
-    let held = bound
-        .map(|(c, r)| Held::new(c.text.to_owned(), ItemKind::Constraint, c.step, c.bytes.clone(), r.score));
-    Ok(held.collect())
+    bound
+        .map(|(c, r)| Held::new(c.text.to_owned(), ItemKind::Constraint, c.step, c.bytes.clone(), r.score))
+        .collect()
 }
 
 /// From this probability on a statement is kept. (reports/hindsight; from 0.05 on odds are calibrated.)
@@ -118,7 +125,7 @@ pub(crate) fn pick(
     scope: &Scope<'_>,
     goals: &Goals,
     picking: &Picking,
-    learned: &mut Statements,
+    learned: &mut Reading<'_>,
     env: &mut Env<'_>,
 ) -> anyhow::Result<Extraction> {
     let log = scope.log;
@@ -126,13 +133,15 @@ pub(crate) fn pick(
     let all = candidates(log, &steps);
     let goal = goals.current.as_ref().map_or("", |goal| goal.text.as_str());
     let method = picking.method.resolved(env);
-    let mut ratings = by_odds(scope, &all, learned)?;
+    let mut ratings = by_odds(scope, &all, learned);
     for (candidate, rating) in all.iter().zip(&mut ratings) {
         if goals.is_in_force(candidate.step, &candidate.bytes) {
             (rating.score, rating.kind) = (1.0, ItemKind::Goal);
         } else if goals.stated.iter().any(|goal| goal.stands(candidate.step, &candidate.bytes)) {
             // A goal that was given up is no constraint, whatever its words.
             rating.kind = ItemKind::Goal;
+        } else if picking.demands && candidate.source == Source::User && rating.kind == ItemKind::Fact {
+            rating.kind = ItemKind::Constraint;
         }
     }
     let own = |picking: &Picking| {
@@ -202,15 +211,11 @@ fn not_found((text, kind): (String, ItemKind)) -> Item {
 }
 
 /// What was learned of statements, as ratings. What was cut otherwise has none, and what a user pasted is a result.
-fn by_odds(
-    scope: &Scope<'_>,
-    all: &[Candidate<'_>],
-    learned: &mut Statements,
-) -> anyhow::Result<Vec<Rating>> {
+fn by_odds(scope: &Scope<'_>, all: &[Candidate<'_>], learned: &mut Reading<'_>) -> Vec<Rating> {
     let mut steps: Vec<u32> = all.iter().map(|candidate| candidate.step).collect();
     steps.dedup();
-    let rated = learned.rate(scope.log, &steps, decision(scope));
-    let weights = Weights::named("")?;
+    let rated = learned.statements.rate(scope.log, &steps, decision(scope));
+    let weights = learned.weights;
     let places: HashMap<(u32, u32), &statements::Rated> =
         rated.iter().map(|rated| ((rated.step, rated.bytes.start), rated)).collect();
     let rating = |candidate: &Candidate<'_>| {
@@ -221,7 +226,7 @@ fn by_odds(
         };
         Rating { score: rated.map_or(0.0, |rated| probability(weights.statements.odds(rated))), kind }
     };
-    Ok(all.iter().map(rating).collect())
+    all.iter().map(rating).collect()
 }
 
 /// The first step of the fresh turns.
@@ -235,7 +240,7 @@ pub(crate) fn decision(scope: &Scope<'_>) -> u32 {
     turn.decision.unwrap_or(turn.steps.end)
 }
 
-fn logit(p: f64) -> f64 {
+pub(crate) fn logit(p: f64) -> f64 {
     let p = p.clamp(1e-6, 1.0 - 1e-6);
     libm::log(p / (1.0 - p))
 }
@@ -329,6 +334,7 @@ mod tests {
             max_rated: 9,
             prior: 1.0,
             similarity: 0.85,
+            demands: false,
             items: 5,
             quotas: [5; 5],
         }
@@ -417,6 +423,26 @@ mod tests {
             items.iter().filter(|item| item.fate.is_kept() && item.kind == "tool_output").count()
         };
         assert_eq!([kept(0), kept(3), kept(7)], [0, 3, 7]);
+    }
+
+    /// Weights of one's own take the place of those that travel with the program: without an intercept all is likely.
+    #[test]
+    fn own_weights_rate() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut weights: serde_json::Value =
+            serde_json::from_str(include_str!("../../data/weights.json")).unwrap();
+        weights["statements"]["intercept"] = serde_json::json!(9.0);
+        let (path, text) = (dir.path().join("own.json"), weights.to_string());
+        std::fs::write(&path, &text).unwrap();
+        let name = format!("{}#{}", path.display(), &blake3::hash(text.as_bytes()).to_hex()[..16]);
+        let idle = "~and so on and so on and so on".repeat(9);
+        let log = Log::script(&format!("user: mend it\nagent: well{idle}\nuser: go on\nagent: so"));
+        let best = |weights: &str| {
+            let params = format!("keep_last = 0\nbackground = 'none'\nweights = '{weights}'");
+            let run = run(("salience", &params), ("turns", "n = 1"), &log);
+            run.events[0].work.items.iter().filter_map(|item| item.score).fold(0.0, f64::max)
+        };
+        assert!(best(&name) > 0.99 && best("") < 0.9, "{} {}", best(&name), best(""));
     }
 
     /// What old experiments name is told what took its place.
