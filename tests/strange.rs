@@ -387,3 +387,43 @@ fn texts_in_wider_units_are_told() {
         }
     }
 }
+
+/// Of a document that lacks its end nearly all is read, and the place where it ends is told.
+#[test]
+fn a_document_without_its_end_is_read_up_to_there() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/robust/logs");
+    let mut n = 0;
+    for name in ["amp", "atif", "continue", "fireact", "hermes", "langfuse", "toolbench"] {
+        let files = fs::read_dir(folder.join(name)).unwrap().map(|entry| entry.unwrap().path());
+        let documents = files.filter(|path| path.extension().is_some_and(|ending| ending != "jsonl"));
+        for path in documents {
+            let text = fs::read(&path).unwrap();
+            let text = text.trim_ascii_end();
+            let (whole, said, rejects) = read(text);
+            if whole.trajectories == 0 || said.len() < 4 || !rejects.is_empty() {
+                continue;
+            }
+            n += 1;
+            let (_, torn, rejects) = read(&text[..text.len() - 2]);
+            assert!(2 * torn.len() >= said.len(), "{}: {} of {}", path.display(), torn.len(), said.len());
+            assert!(!rejects.is_empty(), "{}", path.display());
+        }
+    }
+    assert!(n >= 4, "{n} documents");
+}
+
+/// Of another log before a session in Markdown each record is told.
+#[test]
+fn records_before_a_session_in_markdown_are_told() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/robust/logs");
+    for name in ["aider", "specstory"] {
+        let path = fs::read_dir(folder.join(name)).unwrap().next().unwrap().unwrap().path();
+        let dir = tempfile::tempdir().unwrap();
+        let joined = dir.path().join("a.md");
+        fs::write(&joined, session(6) + &fs::read_to_string(path).unwrap()).unwrap();
+        let out = dir.path().join("data");
+        let options = Options { inputs: vec![joined], out, mode: IngestMode::Fresh, ..Options::default() };
+        let report = format!("{:?}", ingest(&options, &mut |_| {}).unwrap());
+        assert!(report.contains("line of JSON before the first session"), "{name}: {report}");
+    }
+}

@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 use crate::logs::formats::mapping::Mapping;
 use crate::logs::formats::reading::fields::take_counts;
 use crate::logs::formats::reading::list::{self, Content, Items, Piece};
-use crate::logs::formats::reading::repair::{padding, value_end};
+use crate::logs::formats::reading::repair::{closed, padding, value_end};
 use crate::logs::formats::reading::scan::{Scanned, Scanner, count_objects};
 use crate::logs::formats::{self, Detected, Entry, File, Layout, Reading, Sink, Source};
 use crate::trajectory::Step;
@@ -900,6 +900,23 @@ fn shared_before(text: &[u8], list: &str, first: &str) -> Option<(Vec<u8>, usize
     Some(([&before[document_start(before)..], b"]}"].concat(), start))
 }
 
+/// What stands in a document before the place where it ends early.
+fn read_torn<'a>(
+    text: &[u8],
+    source: &'a Source,
+    read: fn(&[u8], &mut Sink<'_>) -> anyhow::Result<()>,
+) -> Option<Sink<'a>> {
+    let (closed, end) = closed(text)?;
+    let mut sink = Sink::new(source);
+    formats::read_repaired(&closed, &mut sink, read);
+    sink.rejects.push((end, "the document ends early: what stands before this is read".to_owned()));
+    Some(sink)
+}
+
+fn n_steps(sink: &Sink<'_>) -> usize {
+    sink.trajectories.iter().map(|of| of.steps.len()).sum()
+}
+
 /// Where the document begins that goes on behind a text, if other values stand before it.
 fn document_start(before: &[u8]) -> usize {
     let mut at = padding(before);
@@ -1055,6 +1072,12 @@ impl Part {
             Reading::Archive { .. } => sink.rejects.push((0, "no zip archive".to_owned())),
             Reading::Values(read) | Reading::Database { read, .. } => {
                 formats::read_repaired(text, &mut sink, read);
+                if !sink.rejects.is_empty()
+                    && let Some(torn) = read_torn(text, source, read)
+                    && n_steps(&torn) > n_steps(&sink)
+                {
+                    sink = torn;
+                }
             }
             Reading::Files { read, .. } => {
                 read(&[File { name: source.path.clone(), bytes: text.to_vec() }], &mut sink)

@@ -9,6 +9,7 @@
 
 use super::reading::Draft;
 use super::reading::names::repository_of;
+use super::reading::repair::{JSON_BEFORE, n_json};
 use super::reading::time::parse_iso;
 use super::{Entry, Reading, Sink};
 use crate::trajectory::{Kind, Trajectory, Usage};
@@ -49,6 +50,9 @@ fn read(text: &str, sink: &mut Sink<'_>) {
     for line in text.lines() {
         match line.strip_prefix(TITLE) {
             Some(time) => {
+                if start.is_none() {
+                    sink.losses.add_n(JSON_BEFORE, n_json(&lines));
+                }
                 finish(start, &lines, sink);
                 (start, lines) = (Some(time.trim()), Vec::new());
             }

@@ -10,6 +10,7 @@
 use super::reading::Draft;
 use super::reading::content::UNKNOWN_TOOL;
 use super::reading::draft::enclosed;
+use super::reading::repair::{JSON_BEFORE, n_json};
 use super::reading::time::parse_iso;
 use super::{Entry, Reading, Sink};
 use crate::trajectory::{Kind, Trajectory};
@@ -48,6 +49,7 @@ fn read(text: &str, sink: &mut Sink<'_>) {
     let mut replies = Replies::default();
     let mut model = None;
     draft.at(0, None);
+    sink.losses.add_n(JSON_BEFORE, n_json(&head));
     let words = words_in(&head);
     if !words.is_empty() {
         draft.notice(words);

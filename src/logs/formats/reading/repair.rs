@@ -38,6 +38,38 @@ pub(crate) fn repair(bytes: &[u8]) -> Option<(Vec<u8>, Repairs)> {
     (repairs != Repairs::default()).then_some((out, repairs))
 }
 
+/// A value that ends early, closed behind the last of its members that is whole; and where that is. Nothing of a value that is
+/// whole, or that has no whole member.
+pub(crate) fn closed(bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
+    let (mut open, mut at) = (Vec::new(), 0);
+    // Where the last whole member ends, and how many brackets are open there.
+    let mut whole: Option<(usize, usize)> = None;
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            // An open string is the end.
+            b'"' => match string_end(bytes, at) {
+                Some(end) => at = end - 1,
+                None => break,
+            },
+            b'{' => open.push(b'}'),
+            b'[' => open.push(b']'),
+            b'}' | b']' => {
+                if open.pop() != Some(byte) || open.is_empty() {
+                    return None;
+                }
+                whole = Some((at + 1, open.len()));
+            }
+            b',' => whole = Some((at, open.len())),
+            _ => {}
+        }
+        at += 1;
+    }
+    let (end, n_open) = whole.filter(|(_, n_open)| *n_open > 0)?;
+    let mut closed = bytes[..end].to_vec();
+    closed.extend(open.get(..n_open)?.iter().rev());
+    Some((closed, end))
+}
+
 /// Overwrites each `\ud800`..`\udfff` that has no other half with `\ufffd`, in place.
 fn replace_lone_surrogates(bytes: &mut [u8]) -> u64 {
     let mut replaced = 0;
@@ -296,6 +328,15 @@ pub(crate) fn is_json(text: &[u8]) -> bool {
     serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok()
 }
 
+/// What another log leaves before the first session of a file of Markdown.
+pub(crate) const JSON_BEFORE: &str = "line of JSON before the first session: another log stands in the file";
+
+/// How many lines are objects of JSON.
+pub(crate) fn n_json(lines: &[&str]) -> u64 {
+    let is_object = |line: &&&str| line.trim_start().starts_with('{') && is_json(line.as_bytes());
+    lines.iter().filter(is_object).count() as u64
+}
+
 /// Whether nothing but what may stand between two values stands there.
 fn is_separator(text: &[u8]) -> bool {
     text.iter().all(|b| b",]".contains(b) || b.is_ascii_whitespace() || *b == 0) || is_blank(text)
@@ -324,6 +365,25 @@ fn first_key(bytes: &[u8]) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_ends_early_is_closed_behind_its_last_whole_member() {
+        let of =
+            |text: &str| closed(text.as_bytes()).map(|(closed, at)| (String::from_utf8(closed).unwrap(), at));
+        for (torn, whole) in [
+            (r#"{"runs":[{"a":1},{"a":2"#, r#"{"runs":[{"a":1}]}"#),
+            (r#"{"runs":[{"a":1},{"b":[3,4],"a":2"#, r#"{"runs":[{"a":1},{"b":[3,4]}]}"#),
+            (r#"{"a":"x, y]","b":"is torn"#, r#"{"a":"x, y]"}"#),
+            (r#"{"a":1,"b":2}"#, ""),
+            (r#"{"a":1,"b":2},"#, ""),
+            (r#"{"a":"#, ""),
+            (r#"[1]]"#, ""),
+            ("words, and words", ""),
+        ] {
+            assert_eq!(of(torn).map_or(String::new(), |(closed, _)| closed), whole, "{torn}");
+        }
+        assert_eq!(of(r#"[[1],[2"#), Some(("[[1]]".to_owned(), 4)));
+    }
 
     #[test]
     fn lone_surrogates_are_replaced_and_pairs_stay() {
