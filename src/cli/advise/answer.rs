@@ -138,8 +138,8 @@ impl Answer {
         for of in self.advice.all.iter().filter(|of| of.is_cheaper()) {
             *tally.entry(self.told(of)).or_default() += 1;
         }
-        let each: Vec<String> = tally.iter().map(|(told, n)| format!("{n} {told}")).collect();
-        if each.is_empty() { String::new() } else { format!(" (over all sessions: {})", each.join(", ")) }
+        let each: Vec<String> = tally.iter().map(|(told, n)| format!("{told}: {n}")).collect();
+        if each.is_empty() { String::new() } else { format!(" (over all sessions; {})", each.join(", ")) }
     }
 
     /// How many more sessions would tell of the one that could be told soonest.
