@@ -189,9 +189,9 @@ impl Calls<'_> {
 
     fn read(&self, events: Vec<Event>, sink: &mut Sink<'_>) -> Vec<Conversation> {
         let marks: Vec<Mark> = self.pool.iter().map(|raw| mark_of(raw)).collect();
-        let scorers = scorers(&events);
+        let (scorers, summarisers) = (scorers(&events), summarisers(&events));
         let (mut prompts, mut n_sent, mut n_scored, mut steps) = (Prompts::default(), 0, 0, Vec::new());
-        for event in events {
+        for (i, event) in events.into_iter().enumerate() {
             if event.event.as_deref() == Some("step") {
                 match event.action.as_deref() {
                     Some("begin") => steps.push(event.kind.as_deref() == Some("scorer")),
@@ -199,6 +199,10 @@ impl Calls<'_> {
                 }
             }
             if event.event.as_deref() != Some("model") {
+                continue;
+            }
+            if summarisers.contains(&i) {
+                sink.losses.add("call of a summariser left out, whose text stands in the next prompt");
                 continue;
             }
             let is_scorer = event.span_id.as_ref().is_some_and(|id| scorers.contains(id));
@@ -251,6 +255,19 @@ impl Calls<'_> {
 
 fn mark_of(raw: &RawValue) -> Mark {
     Mark::of(&message::read(raw.get()).unwrap_or_default())
+}
+
+/// The calls that wrote a summary: the last one in its span before a compaction of that type. It is none of the agent's.
+fn summarisers(events: &[Event]) -> HashSet<usize> {
+    let (mut found, mut last) = (HashSet::new(), HashMap::new());
+    for (i, event) in events.iter().enumerate() {
+        match (event.event.as_deref(), event.kind.as_deref()) {
+            (Some("model"), _) => _ = last.insert(&event.span_id, i),
+            (Some("compaction"), Some("summary")) => found.extend(last.remove(&event.span_id)),
+            _ => {}
+        }
+    }
+    found
 }
 
 /// The spans of scorers, and those in them.

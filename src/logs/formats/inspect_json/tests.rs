@@ -115,3 +115,37 @@ fn prompts_of_a_pool_with_an_edit_a_scorer_and_another_agent() {
     assert_eq!(t[1].parent.as_deref(), Some("t/1"));
     assert_eq!(told, ["call of a scorer left out: 2"]);
 }
+
+/// The product asks for a summary with the whole past; that call is none of the agent's, and its text stands in the next prompt.
+#[test]
+fn the_call_of_a_summariser_is_no_turn() {
+    let pool = r#"[{"id":"1","role":"user","content":"Q"},{"id":"2","role":"assistant","content":"go"},
+        {"id":"3","role":"user","content":"Write a summary."},{"id":"4","role":"user","content":"Summary: go was said."}]"#;
+    let call = |refs: &str, says: &str| {
+        format!(
+            r#"{{"event":"model","span_id":"s","input":[],"input_refs":{refs},
+            "output":{{"model":"m","choices":[{{"message":{{"role":"assistant","content":"{says}"}}}}]}}}}"#
+        )
+    };
+    let events = [
+        call("[[0,1]]", "go"),
+        call("[[0,3]]", "go was said."),
+        r#"{"event":"compaction","span_id":"s","type":"summary"}"#.to_owned(),
+        call("[[0,1],[3,4]]", "on"),
+    ];
+    let (t, told) = runs(&format!(
+        r#"{{"id":"1","events":[{}],"message_pool":{pool},"messages":[{{"role":"user","content":"Q"}}]}}"#,
+        events.join(",")
+    ));
+    let said: Vec<String> = t.iter().flat_map(outline).collect();
+    assert!(
+        !said.iter().any(|line| line.ends_with(" Write a summary.")
+            || line.ends_with(" go was said.") && !line.contains("Summary:")),
+        "{said:?}"
+    );
+    assert!(
+        ["go", "on"].iter().all(|word| said.iter().any(|line| line.ends_with(&format!("message {word}")))),
+        "{said:?}"
+    );
+    assert_eq!(told, ["call of a summariser left out, whose text stands in the next prompt: 1"]);
+}
