@@ -96,9 +96,11 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by_key(|(_, indices)| std::cmp::Reverse(indices.len()));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let prompts: Vec<u64> = data.longest_prompts()?.iter().map(|longest| longest.tokens()).collect();
     let (mut page, mut all) = (Vec::new(), Vec::new());
     for (reference, indices) in groups {
-        let answer = answered(args, &data, &rows, (reference, &indices), &pool, output)?;
+        let window = usual_window(&prompts, &rows, &indices);
+        let answer = answered(args, &data, &rows, (reference, &indices, window), &pool, output)?;
         if !page.is_empty() {
             page.push(Block::Line(String::new()));
         }
@@ -117,11 +119,10 @@ fn answered(
     args: &Args,
     data: &Dataset,
     rows: &[TrajectoryRow],
-    (reference, indices): (Option<&str>, &[usize]),
+    (reference, indices, model_window): (Option<&str>, &[usize], u64),
     pool: &rayon::ThreadPool,
     output: Output,
 ) -> anyhow::Result<Answer> {
-    let model_window = usual_window(data, rows, indices)?;
     let menu = match &args.settings_for {
         Some(product) => Menu::settings(product, model_window)?,
         None => Menu::of(reference, model_window)?,
@@ -183,15 +184,14 @@ fn is_priced(row: &TrajectoryRow) -> bool {
 }
 
 /// The window that most of the sessions have, by their models; of equally many the smaller one.
-fn usual_window(data: &Dataset, rows: &[TrajectoryRow], indices: &[usize]) -> anyhow::Result<u64> {
-    let prompts = data.longest_prompts()?;
+fn usual_window(prompts: &[u64], rows: &[TrajectoryRow], indices: &[usize]) -> u64 {
     let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
     for &index in indices {
-        let window = api::window(rows[index].model.as_deref(), prompts[index].tokens());
+        let window = api::window(rows[index].model.as_deref(), prompts[index]);
         *counts.entry(window.tokens).or_default() += 1;
     }
     let usual = counts.iter().max_by_key(|(window, n)| (**n, std::cmp::Reverse(**window)));
-    Ok(usual.map_or(200_000, |(window, _)| *window))
+    usual.map_or(200_000, |(window, _)| *window)
 }
 
 /// Says how far it is, now and then.

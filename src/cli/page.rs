@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::columns;
+use crate::report::statistics::estimate::Estimate;
 
 /// Where standard output is no terminal, and `COLUMNS` does not say.
 const WIDTH: usize = 100;
@@ -22,6 +23,21 @@ pub(super) enum Block {
     Table { rows: Vec<Vec<String>>, spare: Vec<usize> },
     /// What is said of a column of the table before, and goes with it.
     About { column: String, said: Vec<Block> },
+}
+
+/// A share in words.
+pub(super) fn percent(share: f64) -> String {
+    // What rounds to nothing has no sign.
+    format!("{:.0} %", (100.0 * share).round() + 0.0)
+}
+
+/// A value with its interval, or what was counted where there are too few for one.
+pub(super) fn shown(of: &Estimate) -> String {
+    match (of.value, of.interval) {
+        (Some(value), Some((lo, hi))) => format!("{value:.2} [{lo:.2}, {hi:.2}]"),
+        (Some(value), None) => format!("{value:.2}"),
+        _ => of.counted.map_or_else(|| "-".to_owned(), |c| format!("{} of {}", c.kept, c.n)),
+    }
 }
 
 /// Characters of a line of standard output.

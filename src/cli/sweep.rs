@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::advise::replayed;
 use super::once::read;
-use super::page::{Block, lay_out, width};
+use super::page::{Block, lay_out, percent, shown, width};
 use super::trial::tokens;
 use super::{ExitStatus, Output, catalogue, count, print, tell};
 use crate::advice::sweep::{Paid, Setting, setting};
@@ -19,7 +19,6 @@ use crate::experiment::plan::Variant;
 use crate::files::lock::Lock;
 use crate::files::whole::Whole;
 use crate::policies;
-use crate::report::statistics::estimate::Estimate;
 use crate::report::sweep::{Drawn, figure};
 use crate::scores::money::Prices;
 use crate::text::escape;
@@ -353,18 +352,6 @@ fn calls(paid: Paid) -> String {
         (_, None) => none(),
         (None, _) => "never".to_owned(),
         (Some(calls), _) => calls.to_string(),
-    }
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.0} %", (100.0 * share).round() + 0.0)
-}
-
-fn shown(of: &Estimate) -> String {
-    match (of.value, of.interval) {
-        (Some(value), Some((lo, hi))) => format!("{value:.2} [{lo:.2}, {hi:.2}]"),
-        (Some(value), None) => format!("{value:.2}"),
-        _ => of.counted.map_or_else(none, |c| format!("{} of {}", c.kept, c.n)),
     }
 }
 

@@ -6,10 +6,9 @@ use indicatif::HumanCount;
 use serde_json::{Value, json};
 
 use super::super::count;
-use super::super::page::Block;
+use super::super::page::{Block, percent, shown};
 use super::menu::{Dish, Menu};
 use crate::advice::{Advice, Compared, Validation, Verdict};
-use crate::report::statistics::estimate::Estimate;
 use crate::report::statistics::excess::{Excess, Told};
 
 /// That so many times the sessions would tell is no use.
@@ -293,19 +292,6 @@ fn lost(excess: &Excess) -> String {
         "It loses {own:.0} needs where the reference loses {of_reference:.0}: {} more a session.",
         shown(&excess.more)
     )
-}
-
-/// A value with its interval.
-fn shown(of: &Estimate) -> String {
-    match (of.value, of.interval) {
-        (Some(value), Some((lo, hi))) => format!("{value:.2} [{lo:.2}, {hi:.2}]"),
-        (Some(value), None) => format!("{value:.2}"),
-        _ => of.counted.map_or_else(|| "-".to_owned(), |c| format!("{} of {}", c.kept, c.n)),
-    }
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.0} %", (100.0 * share).round() + 0.0)
 }
 
 /// A share as points of a hundred.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use indicatif::HumanCount;
 use serde_json::json;
 
-use super::super::page::Block;
+use super::super::page::{Block, percent};
 use super::super::{count, inspect};
 use super::models::{self, Session};
 use super::words::{is_floor, policy};
@@ -261,7 +261,7 @@ impl Answer<'_> {
         let [tokens, billed] =
             [(row.tokens, row.tokens_of), (row.billed, row.billed_of)].map(|(saved, of)| match saved {
                 Some(_) if few => short(of.1 - of.0),
-                Some(saved) => share(saved),
+                Some(saved) => percent(saved),
                 None => "not known".to_owned(),
             });
         let (lost, of) = (row.lost_of.0.round() as u64, row.lost_of.1.round() as u64);
@@ -310,7 +310,7 @@ impl Answer<'_> {
                 let sign = if saved < 0.0 { "-" } else { "" };
                 format!("{sign}${:.2}", saved.abs())
             }
-            _ => row.money.map_or_else(|| "not known".to_owned(), share),
+            _ => row.money.map_or_else(|| "not known".to_owned(), percent),
         }
     }
 
@@ -443,11 +443,6 @@ fn rounded(x: f64) -> f64 {
     (1e6 * x).round() / 1e6
 }
 
-fn share(x: f64) -> String {
-    // What rounds to nothing has no sign.
-    format!("{:.0} %", (100.0 * x).round() + 0.0)
-}
-
 /// A number of tokens in a few characters.
 fn short(n: f64) -> String {
     match n.abs() {
@@ -463,7 +458,7 @@ mod tests {
 
     #[test]
     fn what_rounds_to_nothing_has_no_sign() {
-        assert_eq!([-0.003, 0.256].map(share), ["0 %", "26 %"]);
+        assert_eq!([-0.003, 0.256].map(percent), ["0 %", "26 %"]);
         assert_eq!([-0.2, 7.0, 12_345.0, 999_600.0].map(short), ["0", "7", "12 k", "1.0 M"]);
         assert_eq!([70.99999999999999, -0.126].map(rounded), [71.0, -0.126]);
     }
