@@ -12,7 +12,7 @@ const WIDEST: usize = 120;
 const NARROWEST: usize = 40;
 
 /// A part of a page.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum Block {
     /// Words, a line where it has one; longer lines are broken between words.
     Text(String),

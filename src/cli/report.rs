@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::Output;
+use super::page::{Block, lay_out, width};
 use crate::experiment::finish::Success;
 use crate::report::statistics::bootstrap::Resampling;
 use crate::report::{Names, Options, Population};
@@ -12,9 +13,10 @@ use crate::text::escape;
 
 /// Make the tables and figures of a run
 ///
-/// Reads the rows of the run and nothing else: no log, no model. Writes summary.csv, summary.md,
+/// Reads the rows of the run and nothing else: no log, no model. Prints the result in a sentence and where to read on; `--json`
+/// names all files. Writes report.html (one page with everything, for a browser), summary.csv, summary.md,
 /// summary.parquet (one row a variant), strata.csv and strata.parquet (every score by stratum),
-/// by_format.csv and by_format.parquet, and the figure retention_savings.svg and .png. Where the rows
+/// by_format.csv and by_format.parquet, summary.tex and methods.md for a paper, and the figure retention_savings.svg and .png. Where the rows
 /// allow, also as .md, .csv and .parquet: differences (paired, with p-values), pareto, areas (across
 /// budgets), agreement (of the scores of retention), validity (against logged outcomes), replicates.
 /// And claims: what others say of compression, registered as data, held against the run.
@@ -50,7 +52,10 @@ pub struct Args {
     claims: Option<PathBuf>,
 }
 
-/// Runs the command: paths of the files written go to stdout, remarks to stderr.
+/// Where a reader begins.
+const FIRST: [&str; 3] = ["report.html", "summary.md", "retention_savings.png"];
+
+/// Runs the command: the result and where to read on go to stdout, remarks to stderr.
 pub fn run(args: &Args, output: Output) -> anyhow::Result<()> {
     check_environment()?;
     let out = args.out.clone().unwrap_or_else(|| args.run.join("report"));
@@ -80,8 +85,13 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<()> {
     }
     let paths: Vec<String> = written.files.iter().map(|path| path.display().to_string()).collect();
     super::print(&match output.json {
-        true => escape::json(&json!({ "files": paths, "remarks": written.remarks }))?,
-        false => paths.iter().map(|path| format!("{path}\n")).collect(),
+        true => {
+            escape::json(&json!({ "result": written.sentence, "files": paths, "remarks": written.remarks }))?
+        }
+        false => {
+            let first = FIRST.map(|name| Block::Line(out.join(name).display().to_string()));
+            lay_out(&[&[Block::Text(format!("{}\n\n", written.sentence))], &first[..]].concat(), width())
+        }
     })
 }
 

@@ -7,8 +7,10 @@
 pub mod brief;
 mod claims;
 pub mod figures;
+mod html;
 mod lines;
 mod load;
+mod paper;
 mod series;
 pub mod statistics;
 pub mod sweep;
@@ -50,6 +52,8 @@ pub struct Written {
     pub remarks: Vec<String>,
     /// The answer in short.
     pub brief: brief::Brief,
+    /// The result in a sentence, with names in backticks.
+    pub sentence: String,
 }
 
 /// Writes all tables and figures of the run in `run` into `out`.
@@ -82,6 +86,10 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
     let mut tables = vec![summary.table(), summary.strata(), summary.by_format()];
     tables.iter_mut().for_each(|table| name_population(table, options.population));
     text("summary.md", &summary.markdown(&tables, &pages))?;
+    let sentence = html::sentence(&run, &summary, &lines);
+    text("methods.md", &paper::methods(&run, &summary))?;
+    text("summary.tex", &paper::latex(&summary))?;
+    text("report.html", &html::page(&run, &summary, &tables, &sentence)?)?;
     let (points, undrawn) = (summary.points(), summary.undrawn());
     let figure = figures::retention_savings(&points, undrawn, summary.tail(), options.population.name());
     text("retention_savings.svg", &figure.svg()?)?;
@@ -108,7 +116,7 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
     std::fs::write(&path, figure.png()?).with_context(|| format!("cannot write {}", path.display()))?;
     files.push(name.to_owned());
     let files = draft.publish(&files, &absent)?;
-    Ok(Written { files, brief: brief::Brief::of(&run, &summary), remarks: summary.remarks })
+    Ok(Written { files, brief: brief::Brief::of(&run, &summary), sentence, remarks: summary.remarks })
 }
 
 /// A report in the making: a folder in that of the report, whose files get their places when all are written. So a report that
@@ -248,7 +256,7 @@ mod tests {
         let (_a, first) = report(&GRID, 60, 12);
         let (_b, second) = report(&GRID, 60, 12);
         let names: Vec<_> = first.files.iter().map(|f| f.file_name().unwrap().to_owned()).collect();
-        assert_eq!(names.len(), 9 + 5 * 3, "{names:?}");
+        assert_eq!(names.len(), 12 + 5 * 3, "{names:?}");
         for (a, b) in first.files.iter().zip(&second.files) {
             assert_eq!(fs::read(a).unwrap(), fs::read(b).unwrap(), "{}", a.display());
         }
@@ -265,6 +273,15 @@ mod tests {
             for file in &budgets.files {
                 fs::copy(file, Path::new(&out).join("budgets").join(file.file_name().unwrap())).unwrap();
             }
+        }
+    }
+
+    #[test]
+    fn a_paper_takes_a_table_and_sentences() {
+        let (dir, _) = report(&TINY, 60, 12);
+        for name in ["summary.tex", "methods.md"] {
+            let text = fs::read_to_string(dir.path().join("report").join(name)).unwrap();
+            insta::assert_snapshot!(name, text);
         }
     }
 

@@ -1,0 +1,198 @@
+//! `report.html`: one file that shows a run to a reader with a browser and nothing else.
+//!
+//! The page is src/data/report.html with the rows as JSON in it: its script draws the figure and the tables, sorts and filters
+//! them, and has a page a variant. It loads nothing. Text of the run stands in the JSON alone, and goes into the page as text.
+
+use serde_json::{Value, json};
+
+use crate::report::lines::{Line, Lines};
+use crate::report::load::Run;
+use crate::report::statistics::estimate::Estimate;
+use crate::report::tables::differences;
+use crate::report::tables::summary::{Summary, VariantSummary, metric};
+use crate::report::tables::{Cells, Column, Table, fixed};
+use crate::scores::money::TOKEN_SAVINGS;
+use crate::scores::retention::NEED_RETENTION;
+use crate::text::escape;
+
+const PAGE: &str = include_str!("../../data/report.html");
+/// What is asked of every variant alike.
+const NEEDS: &str = "need_retention_common";
+/// What divides the needs and statements of a variant's page, by the key of the stratum.
+const DIVISIONS: [&str; 6] = ["kind", "class", "horizon", "point", "type", "category"];
+/// What saves less saves nothing to speak of.
+const SAVES: f64 = 0.005;
+
+/// The page under its first sentence. `tables` are the summary, its strata and its rows by format.
+pub(super) fn page(run: &Run, summary: &Summary, tables: &[Table], sentence: &str) -> anyhow::Result<String> {
+    let find = |name: &str| tables.iter().find(|table| table.name == name);
+    let controls: Vec<bool> = summary.rows.iter().map(|row| row.control).collect();
+    let worst = |row: &VariantSummary| {
+        let (session, lost) = row.lost.worst.filter(|(_, lost)| *lost > 0.0)?;
+        Some(json!({ "session": run.trajectories[session as usize].id, "lost": lost }))
+    };
+    let one_trigger =
+        summary.main_rows().map(|row| &row.trigger).collect::<std::collections::BTreeSet<_>>().len() < 3;
+    let short = |row: &VariantSummary| {
+        let label =
+            row.label.split_once(" @ ").filter(|_| one_trigger).map_or(row.label.as_str(), |(name, _)| name);
+        (row.variant.clone(), json!(escape::line(label)))
+    };
+    let mut columns = serde_json::Map::new();
+    for name in ["summary", "by_format"] {
+        columns.extend(find(name).map(|table| (name.to_owned(), as_json(table, &|_| true))));
+    }
+    if let Some(strata) = find("strata") {
+        columns.insert("strata".to_owned(), as_json(strata, &divides(strata, summary.tail())));
+    }
+    let data = json!({
+        "sentence": escape::line(sentence),
+        "about": format!(
+            "{} variants over {} logged sessions. Each was replayed under each variant; nobody ran an agent again, so no figure \
+             estimates how many tasks are solved. Intervals are 95 %, and speak of {}.",
+            summary.rows.len(), summary.n_trajectories, summary.population.name()
+        ),
+        "how": format!(
+            "Needs kept: the share of what the agent used later, and had last seen more than {} turns before, that still stood in its \
+             prompt. Efficiency: where that lies between random lines (0) and those that later needs ask for (1), of as many tokens. \
+             Worst session: the one that loses most, and how many needs. A dash is undefined, never 0: hover over it for the reason.",
+            summary.tail()
+        ),
+        "foot": format!(
+            "trajpress {}. A cluster of the statistics is {}. All scores stand in summary.csv and strata.csv beside this page.",
+            env!("CARGO_PKG_VERSION"), summary.population.cluster()
+        ),
+        "needs": NEEDS,
+        "set": "common",
+        "controls": controls,
+        "worst": summary.rows.iter().map(worst).collect::<Vec<_>>(),
+        "short": summary.rows.iter().map(short).collect::<serde_json::Map<_, _>>(),
+        "remarks": summary.remarks.iter().map(|r| escape::line(r)).collect::<Vec<_>>(),
+        "tables": columns,
+    });
+    // Within a script no `<` may stand: it could end it.
+    let data = serde_json::to_string(&data)?.replace('<', "\\u003c");
+    Ok(PAGE.replacen(">DATA<", &format!(">{data}<"), 1))
+}
+
+/// Columns with their documentation; words of a column once. Numbers have the decimals of the csv.
+fn as_json(table: &Table, is_shown: &dyn Fn(usize) -> bool) -> Value {
+    let rows: Vec<usize> = (0..table.n_rows()).filter(|&row| is_shown(row)).collect();
+    let column = |column: &Column| {
+        let mut words: Vec<String> = Vec::new();
+        let mut places = std::collections::HashMap::new();
+        let cells: Vec<Value> = match &column.cells {
+            Cells::Text(all) => rows
+                .iter()
+                .map(|&row| {
+                    let Some(text) = &all[row] else { return Value::Null };
+                    let place = places.entry(text.as_str()).or_insert_with(|| {
+                        words.push(escape::line(text));
+                        words.len() - 1
+                    });
+                    json!(*place)
+                })
+                .collect(),
+            Cells::Count(all) => rows.iter().map(|&row| json!(all[row])).collect(),
+            Cells::Flag(all) => rows.iter().map(|&row| json!(all[row])).collect(),
+            Cells::Number(all, decimals) => {
+                rows.iter().map(|&row| json!(rounded(all[row], *decimals))).collect()
+            }
+        };
+        let words = matches!(column.cells, Cells::Text(_)).then_some(words);
+        json!({ "name": column.name, "doc": column.doc, "cells": cells, "words": words })
+    };
+    json!({ "n_rows": rows.len(), "columns": table.columns.iter().map(column).collect::<Vec<_>>() })
+}
+
+fn rounded(x: Option<f64>, decimals: usize) -> Option<f64> {
+    fixed(x?, decimals).parse().ok()
+}
+
+/// Whether a row of the strata stands on the page of its variant: needs put at risk, by one thing that divides them, and statements
+/// by theirs.
+fn divides<'t>(strata: &'t Table, tail: &'t str) -> impl Fn(usize) -> bool + 't {
+    let texts = |name: &str| {
+        let column = strata.columns.iter().find(|column| column.name == name);
+        column.and_then(|column| if let Cells::Text(all) = &column.cells { Some(all) } else { None })
+    };
+    let (metrics, all) = (texts("metric"), texts("stratum"));
+    move |row| {
+        let of = |column: Option<&'t Vec<Option<String>>>| {
+            column.and_then(|all| all[row].as_deref()).unwrap_or("")
+        };
+        let mut keys: Vec<(&str, &str)> =
+            of(all).split_whitespace().filter_map(|part| part.split_once('=')).collect();
+        let ours = if of(metrics) == NEED_RETENTION.name {
+            vec![("set", "exposed"), ("tail", tail)]
+        } else {
+            vec![("point", "end")]
+        };
+        let n = keys.len();
+        keys.retain(|key| !ours.contains(key));
+        keys.len() + ours.len() == n && keys.len() == 1 && DIVISIONS.contains(&keys[0].0)
+    }
+}
+
+/// The result in words: the variant that saves and keeps most together, and what it costs to save more.
+pub(super) fn sentence(run: &Run, summary: &Summary, lines: &Lines) -> String {
+    let (saved, kept) = (metric(TOKEN_SAVINGS.name), metric(NEEDS));
+    let choices: Vec<&VariantSummary> = summary
+        .main_rows()
+        .filter(|r| !r.control && r.estimates[saved].value.is_some_and(|s| s > SAVES))
+        .collect();
+    let of = |row: &VariantSummary, at: usize| row.estimates[at].value.unwrap_or(0.0);
+    let both = |row: &VariantSummary| of(row, saved) + of(row, kept);
+    let told = |row: &&&VariantSummary| row.estimates[kept].value.is_some();
+    let percent = |x: f64| format!("{} %", fixed(100.0 * x, 0));
+    let Some(best) = choices.iter().filter(told).max_by(|a, b| both(a).total_cmp(&both(b))) else {
+        let Some(most) = choices.iter().max_by(|a, b| of(a, saved).total_cmp(&of(b, saved))) else {
+            return "No variant sent fewer tokens than the logs.".to_owned();
+        };
+        let n = most.estimates[kept].n_items;
+        return format!(
+            "`{}` sends {} fewer tokens; with {n} needs there are too few to say what it loses.",
+            most.label,
+            percent(of(most, saved))
+        );
+    };
+    let mut said = format!(
+        "`{}` sends {} fewer tokens and keeps {} of what was needed later",
+        best.label,
+        percent(of(best, saved)),
+        interval(&best.estimates[kept])
+    );
+    let cheaper = choices.iter().filter(told).filter(|row| of(row, saved) > of(best, saved) + SAVES);
+    if let Some(next) = cheaper.max_by(|a, b| both(a).total_cmp(&both(b))) {
+        let lost = line(run, lines, best).zip(line(run, lines, next)).map(|(a, b)| {
+            let shared = lines.shared(&[a, b]);
+            let series = |line| lines.series(line, NEED_RETENTION.name, Some(&shared));
+            differences::compare(&series(a), &series(b)).difference
+        });
+        let clause = match lost {
+            Some(of) if of.interval.is_some_and(|(lo, _)| lo > 0.0) => {
+                format!("fewer, and is worse by {}", interval(&of))
+            }
+            Some(of) if of.value.is_some() => {
+                format!("fewer, and whether it keeps less cannot be told ({})", interval(&of))
+            }
+            _ => "fewer".to_owned(),
+        };
+        said += &format!("; `{}` sends {} {clause}", next.label, percent(of(next, saved)));
+    }
+    said + "."
+}
+
+/// The line that a row is one of.
+fn line<'l>(run: &Run, lines: &'l Lines, row: &VariantSummary) -> Option<&'l Line> {
+    let place = run.variants.iter().position(|variant| variant.variant == row.variant)?;
+    lines.all.iter().find(|line| line.members.contains(&place))
+}
+
+fn interval(of: &Estimate) -> String {
+    let value = of.value.map_or_else(|| "-".to_owned(), |x| fixed(x, 2));
+    of.interval.map_or(value.clone(), |(lo, hi)| format!("{value} [{}, {}]", fixed(lo, 2), fixed(hi, 2)))
+}
+
+#[cfg(test)]
+mod tests;

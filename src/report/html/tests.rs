@@ -1,0 +1,73 @@
+use super::*;
+use crate::report::Options;
+use crate::report::load::Population;
+use crate::report::statistics::bootstrap::Resampling;
+use crate::report::statistics::synthetic::{GRID, Spec, TINY, write_run};
+
+/// What the page shows, as JSON.
+fn data(page: &str) -> Value {
+    let (_, rest) = page.split_once("id=\"data\">").unwrap();
+    serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
+}
+
+fn page_of(specs: &[Spec], sessions: usize) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    write_run(dir.path(), specs, sessions, 12);
+    let options = Options {
+        resampling: Resampling { seed: 1, resamples: 200 },
+        population: Population::Other,
+        baseline: None,
+        claims: None,
+        names: crate::report::claims::tests::names(),
+    };
+    crate::report::write(dir.path(), &dir.path().join("out"), &options).unwrap();
+    std::fs::read_to_string(dir.path().join("out/report.html")).unwrap()
+}
+
+#[test]
+fn the_first_sentence_is_the_result() {
+    let told = data(&page_of(&TINY, 60));
+    insta::assert_snapshot!(told["sentence"].as_str().unwrap());
+    assert_eq!(told["controls"], json!([true, false, true, false]));
+    let table = &told["tables"]["summary"];
+    assert_eq!(table["n_rows"], 4);
+    assert!(table["columns"].as_array().unwrap().iter().all(|c| c["cells"].as_array().unwrap().len() == 4));
+}
+
+#[test]
+fn few_needs_are_said_to_be_few() {
+    let told = data(&page_of(&TINY, 3));
+    insta::assert_snapshot!(told["sentence"].as_str().unwrap());
+}
+
+/// What divides the needs put at risk, and nothing else.
+#[test]
+fn strata_are_those_of_a_page() {
+    let told = data(&page_of(&GRID, 24));
+    let strata = &told["tables"]["strata"];
+    let column = |name: &str| {
+        strata["columns"].as_array().unwrap().iter().find(|c| c["name"] == name).unwrap().clone()
+    };
+    let mut words: Vec<String> = column("stratum")["words"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|w| w.as_str().unwrap().to_owned())
+        .collect();
+    words.sort();
+    let all = ["class=authored", "horizon=5", "kind=path"].map(|part| format!("set=exposed tail=10 {part}"));
+    assert_eq!(words, all);
+}
+
+/// Labels may hold anything: the page has it as text within JSON, with marks for what acts.
+#[test]
+fn nothing_in_a_label_is_part_of_the_page() {
+    let evil = "x=</script><script>alert(1)</script><img src=q onerror=alert(1)>\u{202e}\u{1b}[31m";
+    let mut specs = TINY.to_vec();
+    specs[1].1 = evil;
+    let page = page_of(&specs, 24);
+    assert_eq!(page.matches("</script>").count(), 2, "those of the page itself");
+    assert!(!page.contains("<img") && !page.contains('\u{202e}') && !page.contains('\u{1b}'));
+    assert!(page.contains("\\u003c/script>\\u003cscript>alert(1)"));
+    assert!(page.contains("default-src 'none'"), "and the page may load nothing");
+}
