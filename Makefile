@@ -40,7 +40,7 @@ wheel-test: ## Install the wheel of dist/ in a fresh virtual environment, and tr
 
 run: build ## Do the main job on the built-in data: logs -> tables -> grid -> report, into out/
 	@echo "== 1/4 ingest: logs -> $(OUT)/data"
-	$(BIN) ingest datasets/coding datasets/support datasets/templates --out $(OUT)/data
+	$(BIN) ingest datasets/coding datasets/support datasets/templates datasets/golden/*.jsonl --out $(OUT)/data
 	@echo "== 2/4 annotate: tokens, atoms, action kinds"
 	$(BIN) annotate $(OUT)/data
 	@echo "== 3/4 run and report: every variant of reports/built-in/experiment.toml over every trajectory"
@@ -51,7 +51,7 @@ run: build ## Do the main job on the built-in data: logs -> tables -> grid -> re
 		$(BIN) run reports/built-in/by_model.toml --data $(OUT)/data --out $(OUT)/run_by_model; \
 		$(BIN) report $(OUT)/run_by_model --out $(OUT)/report_by_model; \
 	else echo "== SKIPPED: smollm2-135m could not be fetched, so there is no $(OUT)/report_by_model"; fi
-	@echo "== done: read $(OUT)/report/summary.md, look at $(OUT)/report/retention_savings.png"
+	@echo "== done: open $(OUT)/report/report.html, or read $(OUT)/report/summary.md"
 
 test: setup ## Run all tests; set TRAJPRESS_LOGS to a folder of real logs to include them
 	@echo "== test: one build of the program and its tests, 15 to 35 minutes on two cores when cold"
