@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use indicatif::HumanCount;
 use serde_json::json;
 
+use super::page::{Block as Part, lay_out, width};
 use super::using::Using;
 use super::{ExitStatus, Output, catalogue, columns, count, print};
 use crate::context::log::Log;
@@ -14,6 +16,7 @@ use crate::experiment::cell::recipe;
 use crate::experiment::{Dataset, Plan, Variant};
 use crate::files::reach;
 use crate::replay::{Event, Observer, Run, replay};
+use crate::report::sessions::{Session, sessions};
 use crate::scores::costs::Costs;
 use crate::scores::readers::Named;
 use crate::store::{TrajectoryRow, UsageRow};
@@ -24,10 +27,12 @@ use crate::turns::actions::ActionKind;
 
 /// Show a trajectory, and what a variant kept, rewrote and lost of it
 ///
-/// Without a variant: its steps, one line each. With one: the events of its replay, or the blocks of
+/// Of a run: its sessions under a variant, those that lose most first. Of data, without a variant: the steps of a trajectory, one line each. With one: the events of its replay, or the blocks of
 /// one event before and after. `--timeline` draws intents, files, tests and where each trigger fires. Text of the log is shown with its control characters escaped.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
+  trajpress inspect runs/night
+  trajpress inspect runs/night --variant 'mask'
   trajpress inspect data 3f2a
   trajpress inspect data ferrule__ringbuf-2
   trajpress inspect data 3f2a --timeline timeline.svg
@@ -36,10 +41,10 @@ use crate::turns::actions::ActionKind;
   trajpress inspect data 3f2a --experiment experiment.toml --variant 'mask' --event 0
   trajpress inspect data 3f2a --experiment experiment.toml --variant 'tiered' --tiers tiers.svg")]
 pub struct Args {
-    /// Folder of ingested and annotated data
+    /// Folder of ingested and annotated data, or of a run
     data: PathBuf,
-    /// Id of a trajectory or of its task, whole or the beginning, or part of the path of its log
-    trajectory: String,
+    /// Id of a trajectory or of its task, whole or the beginning, or part of the path of its log; none for a run
+    trajectory: Option<String>,
     /// Draw the turns and the firings of the triggers into this file, svg or png; as json, what it shows
     #[arg(long, value_name = "FILE", conflicts_with = "experiment")]
     timeline: Option<PathBuf>,
@@ -50,8 +55,11 @@ pub struct Args {
     #[arg(long, value_name = "FILE", requires = "variant")]
     experiment: Option<PathBuf>,
     /// Id or part of the label of a variant
-    #[arg(long, value_name = "V", requires = "experiment")]
+    #[arg(long, value_name = "V")]
     variant: Option<String>,
+    /// Sessions of a run that are shown
+    #[arg(long, value_name = "N", default_value_t = 20, conflicts_with = "trajectory")]
+    most: usize,
     /// Number of an event, from 0
     #[arg(long, value_name = "K", requires = "variant")]
     event: Option<usize>,
@@ -68,14 +76,25 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
+    let shown = args.data.display();
+    let is_run = reach::is_there(&args.data.join("_manifest.json"))?;
+    let trajectory = match &args.trajectory {
+        None if is_run => return show_sessions(args, output),
+        None => anyhow::bail!(
+            "{shown} is no run, so name a trajectory\nhint: its id or task, as in {shown}/trajectories.parquet"
+        ),
+        Some(name) => name,
+    };
     anyhow::ensure!(
-        !reach::is_there(&args.data.join("_manifest.json"))?,
-        "{} is a run, and `inspect` takes the folder of data that it was made from\nhint: trajpress inspect DATA {} --experiment FILE --variant V",
-        args.data.display(),
-        args.trajectory
+        !is_run,
+        "{shown} is a run, and a trajectory is looked up in the data that it was made from\nhint: trajpress inspect DATA {trajectory} --experiment FILE --variant V",
+    );
+    anyhow::ensure!(
+        args.variant.is_none() || args.experiment.is_some(),
+        "--variant needs the experiment that has it\nhint: add --experiment FILE"
     );
     let data = Dataset::open(&args.data)?;
-    let index = find(&data, &args.trajectory)?;
+    let index = find(&data, trajectory)?;
     let log = data.log(index, false)?;
     if let Some(path) = &args.timeline {
         let model = args.intents_by.clone();
@@ -111,6 +130,55 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         }
     }
 }
+
+/// The sessions of a run, those that lose most first.
+fn show_sessions(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
+    super::report::check_environment()?;
+    let of = sessions(&args.data, args.variant.as_deref())?;
+    if output.json {
+        print(&escape::json(&of)?)?;
+        return Ok(ExitStatus::Done);
+    }
+    let head = ["session", "format", "turns", "tokens", "sent", "events", "needs lost", "task"];
+    let row = |s: &Session| {
+        let lost = match (&s.error, s.lost) {
+            (Some(_), _) => "failed".to_owned(),
+            (_, Some(lost)) => format!("{lost:.0} of {}", s.needs),
+            _ => "-".to_owned(),
+        };
+        let title: String = s.title.chars().take(TITLE).collect();
+        let cut = if title.len() < s.title.len() { "\u{2026}" } else { "" };
+        let numbers = [
+            s.turns.to_string(),
+            HumanCount(s.tokens_full).to_string(),
+            HumanCount(s.tokens_sent).to_string(),
+        ];
+        let id = s.trajectory.chars().take(8).collect();
+        [vec![id, s.format.clone()], numbers.to_vec(), vec![s.events.to_string(), lost, title + cut]].concat()
+    };
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    rows.extend(of.sessions.iter().take(args.most).map(row));
+    let more = of.sessions.len().saturating_sub(args.most);
+    let said = format!(
+        "{} under `{}`, those that lose most first.\n\n",
+        count(of.sessions.len() as u64, "session"),
+        of.variant
+    );
+    let mut blocks = vec![Part::Text(said), Part::Table { rows, spare: vec![1, 4, 3, 2, 5] }];
+    let mut last = Vec::new();
+    if more > 0 {
+        last.push(format!("{more} more: --most {}", of.sessions.len()));
+    }
+    if !of.others.is_empty() {
+        last.push(format!("Other variants (--variant): {}.", of.others.join(", ")));
+    }
+    blocks.push(Part::Text(format!("\n{}\n", last.join("\n"))));
+    print(&lay_out(&blocks, width()))?;
+    Ok(ExitStatus::Done)
+}
+
+/// Characters of a task.
+const TITLE: usize = 40;
 
 /// Says where a figure is.
 fn drawn(what: &str, path: &Path, output: Output) -> anyhow::Result<ExitStatus> {
@@ -421,7 +489,8 @@ mod tests {
             intents_by: None,
             tiers: None,
             data: dir.path().to_owned(),
-            trajectory: "3f".to_owned(),
+            trajectory: Some("3f".to_owned()),
+            most: 20,
             experiment: None,
             variant: None,
             event: None,
@@ -429,7 +498,7 @@ mod tests {
             using: Default::default(),
         };
         let error = run(&args, Output::default()).unwrap_err().to_string();
-        assert!(error.contains("is a run, and `inspect` takes the folder of data"), "{error}");
+        assert!(error.contains("is a run, and a trajectory is looked up in the data"), "{error}");
     }
 
     #[test]

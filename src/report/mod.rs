@@ -12,6 +12,7 @@ mod lines;
 mod load;
 mod paper;
 mod series;
+pub mod sessions;
 pub mod statistics;
 pub mod sweep;
 pub mod tables;
