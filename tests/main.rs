@@ -4,6 +4,7 @@ mod advise;
 mod append;
 mod audit;
 mod command;
+mod compare;
 mod docs;
 mod export;
 mod golden;

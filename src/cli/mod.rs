@@ -17,6 +17,7 @@ use crate::text::escape;
 mod advise;
 pub mod annotate;
 mod audit;
+mod compare;
 mod export;
 pub mod ingest;
 pub mod inspect;
@@ -67,7 +68,7 @@ impl From<ExitStatus> for ExitCode {
   trajpress run experiment.toml --data data --out runs/first
   trajpress report runs/first
 
-Exit codes: 0 done; 1 done, but some trajectories failed; 2 wrong usage or could not run"
+Exit codes: 0 done; 1 done, but some trajectories failed or a gate was missed; 2 wrong usage or could not run"
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -95,6 +96,7 @@ enum Command {
     Annotate(annotate::Args),
     Run(run::Args),
     Report(report::Args),
+    Compare(compare::Args),
     Advise(advise::Args),
     Sweep(sweep::Args),
     Audit(audit::Args),
@@ -173,6 +175,7 @@ impl Cli {
             Command::Annotate(args) => annotate::run(args, self.output),
             Command::Run(args) => run::run(args, self.output),
             Command::Report(args) => report::run(args, self.output).map(|()| ExitStatus::Done),
+            Command::Compare(args) => compare::run(args, self.output),
             Command::Advise(args) => advise::run(args, self.output),
             Command::Sweep(args) => sweep::run(args, self.output),
             Command::Audit(args) => audit::run(args, self.output),

@@ -92,6 +92,7 @@ fn describe(
         "format": units::FORMAT,
         "semantics": SEMANTICS_VERSION,
         "schema": store::SCHEMA_VERSION,
+        "features": data.features_of(),
         "inputs": inputs,
         "limit": options.limit,
         "n_trajectories": selection.len(),

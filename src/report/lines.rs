@@ -206,6 +206,23 @@ impl Line {
         self.strategy == "oracle" || self.params.get("form").is_some_and(|form| form == "oracle")
     }
 
+    /// The same line over the trajectories of another run: `to` says where each of its own stands there, if it does.
+    pub(crate) fn onto(mut self, to: &[Option<u32>], n_trajectories: usize) -> Self {
+        let mut cells = vec![false; n_trajectories];
+        for (_, to) in self.cells.iter().zip(to).filter(|(is_scored, _)| **is_scored) {
+            to.iter().for_each(|&t| cells[t as usize] = true);
+        }
+        for measured in self.terms.iter_mut().flat_map(|terms| terms.by_measure.values_mut()) {
+            let there = |mut term: Term| {
+                term.trajectory = to[term.trajectory as usize]?;
+                Some(term)
+            };
+            measured.terms = std::mem::take(&mut measured.terms).into_iter().filter_map(there).collect();
+            measured.terms.sort_by_key(|term| term.trajectory);
+        }
+        Line { cells, ..self }
+    }
+
     fn n_cells(&self) -> usize {
         self.cells.iter().filter(|c| **c).count()
     }
@@ -367,6 +384,15 @@ impl Lines {
         let terms = line.terms[seed].of_measure(measure).iter().filter(|t| line.cells[t.trajectory as usize]);
         let (top, bottom) = terms.fold((0.0, 0.0), |(a, b), t| (a + t.top, b + t.bottom));
         ratio(top, bottom)
+    }
+
+    /// Whether two lines have the same values on all of these trajectories, seed by seed.
+    pub(crate) fn is_same(&self, a: &Line, b: &Line, measure: &str, only: &[bool]) -> bool {
+        let of = |terms: &Terms| -> Vec<(u32, f64, f64)> {
+            let here = terms.of_measure(measure).iter().filter(|t| only[t.trajectory as usize]);
+            here.map(|t| (t.trajectory, t.top, t.bottom)).collect()
+        };
+        a.seeds == b.seeds && a.terms.iter().map(of).eq(b.terms.iter().map(of))
     }
 
     /// Why the efficiency of a line means nothing, if so: the rule of the summary.

@@ -88,6 +88,9 @@ pub(crate) struct Trajectory {
     pub(crate) reward: Option<f64>,
     /// Whether its prompts were cached for an hour, as logged.
     pub(crate) is_cached_an_hour: bool,
+    /// The same for the same log however it has grown; and a hash of all that its steps hold.
+    pub(crate) source_key: String,
+    pub(crate) content: String,
 }
 
 /// Of which logs a report speaks. It decides what is drawn, or left out, as a whole.
@@ -334,14 +337,16 @@ struct Clustered {
 }
 
 fn trajectories(folder: &Path, population: Population) -> anyhow::Result<Clustered> {
-    let columns = ["trajectory", "format", "task_id", "repository", "parent"];
+    let columns = ["trajectory", "format", "task_id", "repository", "parent", "source_key", "content"];
     let numbers = ["n_turns", "resolved", "reward", "cached_an_hour"];
     let read: Vec<&str> = columns.into_iter().chain(numbers).collect();
     let rows = frame::<TrajectoryRow>(folder, &read)?
         .unique_stable(Some(&["trajectory".to_owned()]), UniqueKeepStrategy::First, None)?
         .sort(["trajectory"], SortMultipleOptions::default())?;
-    let [id, format, task, repository, parent] = columns.map(|name| rows.column(name).and_then(|c| c.str()));
+    let [id, format, task, repository, parent, source_key, content] =
+        columns.map(|name| rows.column(name).and_then(|c| c.str()));
     let (id, format, task, repository, parent) = (id?, format?, task?, repository?, parent?);
+    let (source_key, content) = (source_key?, content?);
     let (resolved, reward) = (rows.column("resolved")?.bool()?, rows.column("reward")?.f64()?);
     let (n_turns, cached_an_hour) = (rows.column("n_turns")?.u32()?, rows.column("cached_an_hour")?.bool()?);
     // Task ids such as `17` repeat between repositories, so both make the name of a task. What a session started is
@@ -371,6 +376,8 @@ fn trajectories(folder: &Path, population: Population) -> anyhow::Result<Cluster
             resolved: resolved.get(row),
             reward: reward.get(row).filter(|r| r.is_finite()),
             is_cached_an_hour: cached_an_hour.get(row) == Some(true),
+            source_key: source_key.get(row).unwrap_or("").to_owned(),
+            content: content.get(row).unwrap_or("").to_owned(),
         })
         .collect();
     let n_without_repository = (0..rows.height()).filter(|&row| repository.get(row).is_none()).count();

@@ -6,6 +6,7 @@
 
 pub mod brief;
 mod claims;
+pub mod compare;
 pub mod figures;
 mod html;
 mod lines;

@@ -94,6 +94,8 @@ pub(crate) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
             n_turns: 30,
             n_segments: 1,
             n_bytes: 90_000,
+            source_key: format!("session {t}"),
+            content: id(t),
             ..TrajectoryRow::default()
         })
         .collect();

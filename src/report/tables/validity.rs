@@ -317,6 +317,8 @@ mod tests {
                 resolved: Some(resolved.contains(&t)),
                 reward: reward(t),
                 is_cached_an_hour: false,
+                source_key: String::new(),
+                content: String::new(),
             })
             .collect()
     }

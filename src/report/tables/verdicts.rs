@@ -500,6 +500,8 @@ mod tests {
                 resolved: None,
                 reward: None,
                 is_cached_an_hour: false,
+                source_key: String::new(),
+                content: String::new(),
             })
             .collect()
     }

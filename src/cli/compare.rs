@@ -1,0 +1,354 @@
+//! `trajpress compare`: whether a run got worse than one before.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::page::{Block, lay_out, width};
+use super::{ExitStatus, Output, count, print, report, tell};
+use crate::experiment::finish::Success;
+use crate::files::whole;
+use crate::report::Population;
+use crate::report::compare::gate::{Answer, Gate};
+use crate::report::compare::{Compared, Options, Row, compare};
+use crate::report::statistics::bootstrap::Resampling;
+use crate::report::tables::{fixed, markdown};
+use crate::text::escape;
+
+/// Compare a run with one before, and say whether it got worse
+///
+/// Sessions are paired by the log's own id, variants by their label. A gate says which scores may fall by how much; each variant
+/// gets one of three answers: worse (the loss is above 0 with 95 % confidence), not worse (it is below the margin with the same
+/// confidence), or cannot tell. Runs that were made with another annotation, tokenizer, model or version of the scores are not
+/// compared.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  trajpress compare runs/monday runs/tuesday
+  trajpress compare runs/monday runs/tuesday --gate gate.toml --junit compare.xml
+  trajpress compare runs/main runs/branch --markdown > comment.md
+
+A gate is a TOML file; without one need_retention, token_savings and cost_savings may each fall by 0.05:
+  [[rules]]
+  score = \"need_retention\"
+  margin = 0.05
+  variants = [\"mask\", \"truncate*\"]
+
+Exit codes: 0 nothing is worse; 1 something is (or, with --strict, cannot be told); 2 the runs cannot be compared")]
+pub struct Args {
+    /// Folder of the run that counts as before
+    base: PathBuf,
+    /// Folder of the run that must not be worse
+    new: PathBuf,
+    /// File of rules [default: those above]
+    #[arg(long, value_name = "FILE")]
+    gate: Option<PathBuf>,
+    /// Also exit with 1 where a rule cannot be told
+    #[arg(long)]
+    strict: bool,
+    /// Print Markdown, for a chat or a pull request
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+    /// Also write the answers as JUnit XML, for a build server
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Of which logs intervals speak: of more logs of the same repositories, or of other repositories
+    #[arg(long, value_enum, default_value = "these")]
+    population: Population,
+    /// Seed of the bootstrap and of the random halves
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
+    report::check_environment()?;
+    for run in [&args.base, &args.new] {
+        check_whole(run)?;
+    }
+    let options = Options {
+        resampling: Resampling { seed: args.seed, resamples: 2_000 },
+        population: args.population,
+        gate: Gate::load(args.gate.as_deref())?,
+    };
+    let compared = compare(&args.base, &args.new, &options)?;
+    if let Some(path) = &args.junit {
+        whole::write(path, junit(&compared, args.strict).as_bytes())?;
+    }
+    print(&match (output.json, args.markdown) {
+        (true, _) => escape::json(&as_json(&compared))?,
+        (_, true) => as_markdown(&compared),
+        _ => lay_out(&page(&compared), width()),
+    })?;
+    warnings(&compared).iter().for_each(|warning| tell(warning));
+    Ok(status(&compared, args.strict))
+}
+
+fn status(of: &Compared, strict: bool) -> ExitStatus {
+    match of.answer() {
+        Some(Answer::Worse) => ExitStatus::Failed,
+        Some(Answer::CannotTell) if strict => ExitStatus::Failed,
+        _ => ExitStatus::Done,
+    }
+}
+
+/// Compares a night with the one before it; the answers go into its folder, too, as compare.md, compare.json and compare.xml.
+pub(super) fn night(
+    base: &Path,
+    new: &Path,
+    gate: Option<&Path>,
+    strict: bool,
+) -> anyhow::Result<ExitStatus> {
+    let options = Options {
+        resampling: Resampling { seed: 1, resamples: 2_000 },
+        population: Population::These,
+        gate: Gate::load(gate)?,
+    };
+    let compared = compare(base, new, &options)?;
+    let files = [
+        ("compare.md", as_markdown(&compared)),
+        ("compare.json", escape::json(&as_json(&compared))?),
+        ("compare.xml", junit(&compared, strict)),
+    ];
+    for (name, text) in files {
+        whole::write(&new.join(name), text.as_bytes())?;
+    }
+    print(&lay_out(&page(&compared), width()))?;
+    warnings(&compared).iter().for_each(|warning| tell(warning));
+    Ok(status(&compared, strict))
+}
+
+/// Fails where the tables are not those that the run wrote.
+fn check_whole(run: &Path) -> anyhow::Result<()> {
+    let success = Success::read(run)?;
+    if let Some(what) = success.as_ref().map(|s| s.damaged(run)).transpose()?.flatten() {
+        anyhow::bail!("{what}\nhint: start the run again, it joins its tables anew");
+    }
+    if success.is_none() {
+        tell(&format!(
+            "{}: no _SUCCESS, so nothing says that these tables are whole and of one run",
+            run.display()
+        ));
+    }
+    Ok(())
+}
+
+/// One sentence for the reader with no time.
+fn headline(of: &Compared) -> String {
+    let n = |answer| of.rows.iter().filter(|row| row.answer == answer).count() as u64;
+    let same = of.rows.iter().filter(|row| row.is_same).count() as u64;
+    let all = of.rows.len() as u64;
+    let worse: Vec<String> = of.rows.iter().filter(|row| row.answer == Answer::Worse).map(told).collect();
+    match of.answer() {
+        Some(Answer::Worse) => format!("Worse: {}.", worse.join("; ")),
+        _ if same == all => format!("Nothing changed: {} the same.", count(all, "answer")),
+        Some(Answer::CannotTell) => {
+            format!("Cannot tell {} of {}; nothing is worse.", n(Answer::CannotTell), count(all, "answer"))
+        }
+        _ => format!("Not worse: {}, of which {same} are the same.", count(all, "answer")),
+    }
+}
+
+/// `need_retention of mask fell from 0.81 to 0.72 (-0.09 [-0.12, -0.06])`.
+fn told(row: &Row) -> String {
+    let went = if row.value().is_some_and(|d| d > 0.0) { "rose" } else { "fell" };
+    format!(
+        "{} of {} {went} from {} to {} ({})",
+        row.score,
+        row.label,
+        number(row.base),
+        number(row.new),
+        difference(row)
+    )
+}
+
+fn number(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |x| fixed(x, 3))
+}
+
+/// With a sign, and the interval where there is one.
+fn difference(row: &Row) -> String {
+    let signed = |x: f64| format!("{}{}", if fixed(x, 3).starts_with('-') { "" } else { "+" }, fixed(x, 3));
+    match (row.is_same, row.value(), row.interval()) {
+        (true, ..) => "the same".to_owned(),
+        (_, Some(value), Some((lo, hi))) => format!("{} [{}, {}]", signed(value), fixed(lo, 3), fixed(hi, 3)),
+        (_, Some(value), None) => signed(value),
+        _ => "-".to_owned(),
+    }
+}
+
+/// How the sessions and variants pair, in sentences.
+fn pairing(of: &Compared) -> String {
+    let s = &of.sessions;
+    let mut said =
+        format!("{} of {} before and {} now are compared.", count(s.paired as u64, "session"), s.base, s.new);
+    let mut add = |n: usize, what: &str| {
+        if n > 0 {
+            said += &format!(" {n} {what}.");
+        }
+    };
+    add(s.grown, "in both have another content now and are left out");
+    add(s.only_base, "only before");
+    add(s.only_new, "only now");
+    for (labels, when) in [(&of.only_base, "before"), (&of.only_new, "now")] {
+        if !labels.is_empty() {
+            said += &format!(" Only {when}: {}.", shortened(labels));
+        }
+    }
+    said
+}
+
+/// The first of them, and how many more.
+fn shortened(labels: &[String]) -> String {
+    const MOST: usize = 5;
+    let shown = labels.iter().take(MOST).map(|l| format!("`{l}`")).collect::<Vec<_>>().join(", ");
+    if labels.len() > MOST { format!("{shown} and {} more", labels.len() - MOST) } else { shown }
+}
+
+const HEAD: [&str; 8] = ["variant", "score", "before", "now", "difference", "p (Holm)", "sessions", "answer"];
+
+fn cells(row: &Row) -> Vec<String> {
+    let p = row
+        .p_holm
+        .map_or_else(|| "-".to_owned(), |p| if p < 0.001 { "<0.001".to_owned() } else { fixed(p, 3) });
+    vec![
+        row.label.clone(),
+        row.score.to_owned(),
+        number(row.base),
+        number(row.new),
+        difference(row),
+        p,
+        row.n_sessions().to_string(),
+        row.answer.words().to_owned(),
+    ]
+}
+
+/// Rows that changed, the worst first.
+fn changed(of: &Compared) -> Vec<&Row> {
+    let mut rows: Vec<&Row> = of.rows.iter().filter(|row| !row.is_same).collect();
+    rows.sort_by(|a, b| {
+        b.answer.cmp(&a.answer).then(a.value().unwrap_or(0.0).total_cmp(&b.value().unwrap_or(0.0)))
+    });
+    rows
+}
+
+/// What the noise is.
+fn noise(of: &Compared) -> Vec<String> {
+    let mut said = Vec::new();
+    for seeds in of.seeds.iter().filter(|seeds| seeds.apart > 0.0) {
+        said.push(format!(
+            "{} seeds of `{}` are {} apart in {} on the same logs.",
+            seeds.n_seeds,
+            seeds.label,
+            fixed(seeds.apart, 3),
+            seeds.score
+        ));
+    }
+    let mut scores: Vec<&str> = of.rows.iter().map(|row| row.score).collect();
+    scores.dedup();
+    for score in scores {
+        let halves: Vec<f64> =
+            of.rows.iter().filter(|row| row.score == score).filter_map(|row| row.halves).collect();
+        if let Some(most) = halves.into_iter().reduce(f64::max) {
+            said.push(format!(
+                "Two random halves of the sessions are {} apart in {score}, for the variant that varies most (19 of 20 draws).",
+                fixed(most, 3)
+            ));
+        }
+    }
+    let least = of.rows.iter().filter_map(|row| row.least);
+    if let Some(most) = least.clone().reduce(f64::max) {
+        let best = least.reduce(f64::min).unwrap_or(most);
+        said.push(format!(
+            "The least loss that these sessions can tell is {} to {}, by variant.",
+            fixed(best, 3),
+            fixed(most, 3)
+        ));
+    }
+    said
+}
+
+fn page(of: &Compared) -> Vec<Block> {
+    let mut blocks = vec![Block::Text(format!("{}\n\n{}\n\n", headline(of), pairing(of)))];
+    let rows = changed(of);
+    if !rows.is_empty() {
+        let mut lines = vec![HEAD.map(str::to_owned).to_vec()];
+        lines.extend(rows.iter().map(|row| cells(row)));
+        blocks.push(Block::Table { rows: lines, spare: vec![5, 6, 2, 3] });
+        blocks.push(Block::Text("\n".to_owned()));
+    }
+    let same = of.rows.len() - rows.len();
+    if same > 0 && !rows.is_empty() {
+        blocks.push(Block::Text(format!("{same} more are the same in every session.\n\n")));
+    }
+    blocks.push(Block::Text(format!("{}\n", noise(of).join("\n"))));
+    blocks.push(Block::Text(format!(
+        "\nDifference: now - before, over the sessions that have the score in both, with its 95 % interval; it speaks of {}, a cluster \
+         is {}. p: one-sided, of \"nothing was lost\", adjusted over all rows.\n",
+        of.population, of.cluster
+    )));
+    blocks
+}
+
+fn as_markdown(of: &Compared) -> String {
+    let rows: Vec<Vec<String>> = changed(of).into_iter().map(cells).collect();
+    let mut text = format!("**{}**\n\n{}\n", escape::markdown(&headline(of)), escape::markdown(&pairing(of)));
+    if !rows.is_empty() {
+        text += &format!("\n{}", markdown(&HEAD, &rows));
+    }
+    let said: Vec<String> =
+        noise(of).into_iter().map(|line| format!("- {}\n", escape::markdown(&line))).collect();
+    escape::page(&format!("{text}\n{}", said.concat()))
+}
+
+/// What a reader should know beside the answers.
+fn warnings(of: &Compared) -> Vec<String> {
+    let mut said: Vec<String> =
+        of.changed.iter().map(|what| format!("warning: other settings under one label: {what}")).collect();
+    let noisy = of.noisy().count();
+    if noisy > 0 {
+        said.push(format!(
+            "warning: of {} other logs alone would move the score by more than the margin: this gate tells what changed on the \
+             same logs, and nothing of other ones",
+            count(noisy as u64, "answer")
+        ));
+    }
+    said
+}
+
+fn as_json(of: &Compared) -> Value {
+    let row = |row: &Row| {
+        json!({
+            "variant": row.label, "score": row.score, "margin": row.margin, "before": row.base, "now": row.new,
+            "difference": row.value(), "difference_interval": row.interval().map(|(lo, hi)| [lo, hi]), "p_holm": row.p_holm,
+            "answer": row.answer, "same": row.is_same, "sessions": row.n_sessions(), "clusters": row.n_clusters(),
+            "least_loss_told": row.least, "halves_apart": row.halves, "why_null": row.reason(),
+        })
+    };
+    json!({
+        "answer": of.answer(), "sessions": of.sessions, "variants_only_before": of.only_base, "variants_only_now": of.only_new,
+        "other_settings": of.changed, "rows": of.rows.iter().map(row).collect::<Vec<_>>(), "seeds": of.seeds,
+        "population": of.population, "cluster": of.cluster,
+    })
+}
+
+/// A test case an answer: worse fails; what cannot be told is skipped, or fails where that is asked for.
+fn junit(of: &Compared, strict: bool) -> String {
+    let fails = |row: &&Row| row.answer == Answer::Worse || strict && row.answer == Answer::CannotTell;
+    let n_failed = of.rows.iter().filter(fails).count();
+    let skipped = of.rows.iter().filter(|row| row.answer == Answer::CannotTell && !fails(row)).count();
+    let case = |row: &Row| {
+        let within = match row.answer {
+            Answer::NotWorse => String::new(),
+            Answer::CannotTell if !strict => format!("<skipped message=\"{}\"/>", escape::xml(&told(row))),
+            answer => format!("<failure message=\"{}: {}\"/>", answer.words(), escape::xml(&told(row))),
+        };
+        let (class, name) = (escape::xml(row.score), escape::xml(&row.label));
+        format!("  <testcase classname=\"{class}\" name=\"{name}\">{within}</testcase>\n")
+    };
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"trajpress compare\" tests=\"{}\" failures=\"{n_failed}\" \
+         skipped=\"{skipped}\">\n{}</testsuite>\n",
+        of.rows.len(),
+        of.rows.iter().map(case).collect::<String>()
+    )
+}

@@ -1,0 +1,156 @@
+use super::*;
+use crate::report::statistics::synthetic::{Spec, TINY, write_run};
+use crate::store::{TableWriter, TrajectoryRow};
+
+const SESSIONS: usize = 60;
+
+/// A run of these variants; sessions have their number as key.
+fn run(specs: &[Spec], sessions: usize) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    write_run(dir.path(), specs, sessions, 12);
+    dir
+}
+
+fn options() -> Options {
+    Options {
+        resampling: Resampling { seed: 1, resamples: 200 },
+        population: Population::These,
+        gate: Gate::load(None).unwrap(),
+    }
+}
+
+fn of(base: &tempfile::TempDir, new: &tempfile::TempDir) -> Compared {
+    compare(base.path(), new.path(), &options()).unwrap()
+}
+
+/// The variant `mask` with another quality.
+fn masks(quality: f64) -> Vec<Spec> {
+    TINY.iter()
+        .map(|&spec| if spec.0 == "mask" { (spec.0, spec.1, spec.2, spec.3, quality) } else { spec })
+        .collect()
+}
+
+#[test]
+fn a_run_is_no_worse_than_itself() {
+    let (base, new) = (run(&TINY, SESSIONS), run(&TINY, SESSIONS));
+    let compared = of(&base, &new);
+    assert_eq!(compared.answer(), Some(Answer::NotWorse));
+    assert!(compared.rows.iter().all(|row| row.is_same && row.value() == Some(0.0)));
+    let sessions = Sessions { base: SESSIONS, new: SESSIONS, paired: SESSIONS, ..Sessions::default() };
+    assert_eq!(compared.sessions, sessions);
+    // Controls are nobody's choice: `mask` and `truncate` under three rules.
+    assert_eq!(compared.rows.len(), 6);
+}
+
+#[test]
+fn what_was_worsened_is_found_and_nothing_else() {
+    let (base, new) = (run(&masks(0.6), SESSIONS), run(&masks(0.2), SESSIONS));
+    let compared = of(&base, &new);
+    let worse: Vec<&Row> = compared.rows.iter().filter(|row| row.answer == Answer::Worse).collect();
+    let [row] = worse[..] else { panic!("{worse:?}") };
+    assert_eq!((row.score, row.label.as_str()), ("need_retention", "mask(keep_last=10) @ turns(n=10)"));
+    assert!(row.interval().unwrap().1 < 0.0 && row.p_holm.unwrap() < 0.05);
+    assert!(compared.rows.iter().filter(|r| r.label != row.label).all(|r| r.is_same));
+    // The other way round it is better.
+    assert_eq!(of(&new, &base).answer(), Some(Answer::NotWorse));
+}
+
+#[test]
+fn sessions_pair_by_their_key() {
+    let (base, new) = (run(&TINY, SESSIONS), run(&TINY, SESSIONS + 4));
+    // Session 3 has grown; session 5 has another key now.
+    change(&new, |row| match row.source_key.as_str() {
+        "session 3" => "grown".clone_into(&mut row.content),
+        "session 5" => "another".clone_into(&mut row.source_key),
+        _ => {}
+    });
+    let compared = of(&base, &new);
+    let sessions = Sessions {
+        base: SESSIONS,
+        new: SESSIONS + 4,
+        paired: SESSIONS - 2,
+        grown: 1,
+        only_base: 1,
+        only_new: 5,
+    };
+    assert_eq!(compared.sessions, sessions);
+    assert!(compared.rows.iter().all(|row| row.n_sessions() <= SESSIONS - 2));
+}
+
+#[test]
+fn scores_of_two_versions_are_not_compared() {
+    let (base, new) = (run(&TINY, 20), run(&TINY, 20));
+    let manifest = |run: &tempfile::TempDir, text: &str| {
+        std::fs::write(run.path().join("_manifest.json"), text).unwrap()
+    };
+    let of = |semantics: u32, tokenizer: &str, fresh: u32| {
+        format!(
+            "{{\"semantics\":{semantics},\"plan\":{{\"tokenizer\":\"{tokenizer}\",\"prices\":{{\"name\":\"toy\",\"fresh\":{fresh},\
+             \"cache_write\":1,\"cache_read\":1,\"output\":5}},\"models\":{{\"qwen\":\"{fresh}\"}}}}}}"
+        )
+    };
+    manifest(&base, &of(27, "o200k", 1));
+    manifest(&new, &of(28, "cl100k", 2));
+    let error = compare(base.path(), new.path(), &options()).unwrap_err().to_string();
+    let (base, new) = (base.path().display().to_string(), new.path().display().to_string());
+    insta::assert_snapshot!(error.replace(&base, "BASE").replace(&new, "NEW"));
+}
+
+#[test]
+fn runs_without_a_common_session_are_told() {
+    let (base, new) = (run(&TINY, 20), run(&TINY, 20));
+    change(&new, |row| row.source_key.push('x'));
+    insta::assert_snapshot!(compare(base.path(), new.path(), &options()).unwrap_err());
+}
+
+/// 200 nights: the base and the new night draw their sessions anew and have a `random` of another seed, so that nothing is worse but by
+/// chance. Holm's level of the gate is 5 %: of 200 nights 10, and more than 18 in one of 100 such series.
+#[test]
+fn of_quiet_nights_few_alarm() {
+    let nights: Vec<Answer> = (0..200).map(|night| simulated(night, 0.0)).collect();
+    let n = |answer| nights.iter().filter(|a| **a == answer).count();
+    println!("200 quiet nights: {} worse, {} cannot tell", n(Answer::Worse), n(Answer::CannotTell));
+    assert!(n(Answer::Worse) <= 18, "{} alarms", n(Answer::Worse));
+}
+
+/// The same with a loss of one and of two margins.
+#[test]
+fn a_loss_of_two_margins_is_found() {
+    let power = |loss: f64| (0..100).filter(|night| simulated(1_000 + night, loss) == Answer::Worse).count();
+    let (one, two) = (power(0.05), power(0.10));
+    println!("of 100 nights with a loss of one margin {one} are found, of two margins {two}");
+    assert!(one >= 30 && two >= 90, "{one}, {two}");
+}
+
+/// A night with 57 sessions of 1 to 40 needs, of which `random` keeps about half under each seed, and what the gate says of it.
+fn simulated(night: u64, loss: f64) -> Answer {
+    use rand_chacha::ChaCha8Rng;
+    use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
+    let mut rng = ChaCha8Rng::seed_from_u64(night);
+    let mut uniform = || f64::from(rng.next_u32()) / 4_294_967_296.0;
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    for _ in 0..57 {
+        let needs = 1.0 + (39.0 * uniform().powi(3)).floor();
+        let kept = 0.2 + 0.6 * uniform();
+        let mut draw = |share: f64| (0..needs as u32).filter(|_| uniform() < share).count() as f64;
+        let (one, other) = (draw(kept), draw(kept - loss));
+        before.push((one / needs, needs));
+        after.push((other / needs, needs));
+    }
+    let line = |scores: &[(f64, f64)]| Line::by_hand("random(b=0.1) @ turns", &[("need_retention", scores)]);
+    let lines = Lines::by_hand(vec![line(&after)], 57);
+    let rule = Rule::all("need_retention", 0.05);
+    let base = line(&before);
+    let beside = Beside::of(&rule, &base, &lines.all[0], &lines).unwrap();
+    gate::answers(&[Asked { gain: &beside.gain, margin: 0.05, is_same: beside.is_same }])[0].0
+}
+
+/// Changes the sessions of a run.
+fn change(run: &tempfile::TempDir, mut to: impl FnMut(&mut TrajectoryRow)) {
+    let path = run.path().join("trajectories.parquet");
+    let mut rows: Vec<TrajectoryRow> = crate::store::read(&path).unwrap();
+    rows.iter_mut().for_each(&mut to);
+    let mut writer = TableWriter::create(&path, 1 << 20).unwrap();
+    writer.push(rows).unwrap();
+    writer.finish().unwrap();
+}

@@ -1,0 +1,154 @@
+//! `trajpress compare`: a night that got worse, one that did not, and runs that cannot be compared.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// Of the golden runs, as many as are enough to tell.
+const RUNS: usize = 10;
+/// How many of the newest results a good policy keeps, and a bad one.
+const GOOD: u32 = 25;
+const BAD: u32 = 5;
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    /// With data of the golden runs.
+    fn new() -> Self {
+        let place = Place(tempfile::tempdir().unwrap());
+        let datasets = Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets");
+        let runs = fs::read_to_string(datasets.join("golden/coding.jsonl")).unwrap();
+        let logs = place.at("logs.jsonl");
+        fs::write(&logs, runs.lines().take(RUNS).map(|line| format!("{line}\n")).collect::<String>())
+            .unwrap();
+        place.done(&["ingest", &logs, "--out", &place.at("data")]);
+        place
+    }
+
+    fn at(&self, name: &str) -> String {
+        self.0.path().join(name).display().to_string()
+    }
+
+    fn call(&self, args: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_trajpress")).args(args).output().unwrap()
+    }
+
+    fn done(&self, args: &[&str]) -> Output {
+        let out = self.call(args);
+        assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+        out
+    }
+
+    /// A run in which `ours` keeps so many of the newest results, beside others that stay the same.
+    fn run(&self, name: &str, keep: u32, tokenizer: &str) -> String {
+        let experiment = self.experiment(name, keep, tokenizer);
+        let out = self.at(name);
+        self.done(&["run", &experiment, "--data", &self.at("data"), "--out", &out]);
+        out
+    }
+
+    fn experiment(&self, name: &str, keep: u32, tokenizer: &str) -> String {
+        let experiment = self.at(&format!("{name}.toml"));
+        let text = format!(
+            "name = \"night\"\ntokenizer = \"{tokenizer}\"\nseed = 1\n\n[[strategies]]\nname = \"full\"\n\n[[strategies]]\nname = \"truncate\"\n\
+             keep_last = 5\n\n[[strategies]]\nname = \"random\"\nkept_share = 0.2\nseed = [1, 2]\n\n[[triggers]]\nname = \"turns\"\nn = 5\nkeep = 3\n\n\
+             [[policies]]\nname = \"ours\"\nwindow = 64000\n\n[[policies.policy.stages]]\n\
+             trigger = {{ name = \"limits\", tokens = 500 }}\nscope = {{ name = \"results\", keep = {keep} }}\n\
+             strategy = {{ name = \"clear\" }}\n"
+        );
+        fs::write(&experiment, text).unwrap();
+        experiment
+    }
+}
+
+fn told(out: &Output) -> String {
+    String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr)
+}
+
+#[test]
+fn a_strategy_that_was_worsened_is_found_and_nothing_else() {
+    let place = Place::new();
+    let (monday, tuesday, wednesday) = (
+        place.run("monday", GOOD, "o200k"),
+        place.run("tuesday", BAD, "o200k"),
+        place.run("wednesday", BAD, "o200k"),
+    );
+    let junit = place.at("compare.xml");
+    let worse = place.call(&["compare", &monday, &tuesday, "--json", "--junit", &junit]);
+    assert_eq!(worse.status.code(), Some(1), "{}", told(&worse));
+    let json: Value = serde_json::from_slice(&worse.stdout).unwrap();
+    assert_eq!(json["answer"], "worse");
+    let rows = json["rows"].as_array().unwrap();
+    let is_ours = |row: &&Value| row["variant"].as_str().unwrap().starts_with("ours");
+    let worst: Vec<&Value> = rows.iter().filter(|row| row["answer"] == "worse").collect();
+    assert!(worst.iter().all(|row| is_ours(row)), "{worst:#?}");
+    let needs = worst.iter().find(|row| row["score"] == "need_retention").unwrap();
+    assert!(needs["difference_interval"][1].as_f64().unwrap() < 0.0);
+    assert!(rows.iter().filter(|row| !is_ours(row)).all(|row| row["same"] == true), "{rows:#?}");
+    assert!(rows.iter().any(|row| row["halves_apart"].as_f64().is_some()));
+    let seeds = json["seeds"].as_array().unwrap();
+    assert!(seeds.iter().any(|of| of["n_seeds"] == 2 && of["apart"].as_f64().unwrap() > 0.0));
+    let xml = fs::read_to_string(&junit).unwrap();
+    assert!(
+        xml.contains(&format!("failures=\"{}\"", worst.len()))
+            && xml.matches("<testcase ").count() == rows.len(),
+        "{xml}"
+    );
+
+    let text = told(&worse_page(&place, &monday, &tuesday, &[]));
+    assert!(text.starts_with("Worse: need_retention of ours"), "{text}");
+    assert!(text.contains("other settings under one label"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100 || line.starts_with("warning")), "{text}");
+    let markdown = told(&worse_page(&place, &monday, &tuesday, &["--markdown"]));
+    assert!(markdown.starts_with("**Worse: ") && markdown.contains("| variant "), "{markdown}");
+
+    // A night without a change passes, and the other way round it is better.
+    let same = place.done(&["compare", &tuesday, &wednesday]);
+    assert!(told(&same).starts_with("Nothing changed: "), "{}", told(&same));
+    let needs = place.at("needs.toml");
+    fs::write(&needs, "[[rules]]\nscore = \"need_retention\"\nmargin = 0.05\n").unwrap();
+    place.done(&["compare", &tuesday, &monday, "--gate", &needs]);
+}
+
+fn worse_page(place: &Place, base: &str, new: &str, more: &[&str]) -> Output {
+    let out = place.call(&[&["compare", base, new], more].concat());
+    assert_eq!(out.status.code(), Some(1));
+    out
+}
+
+#[test]
+fn what_cannot_be_compared_is_told() {
+    let place = Place::new();
+    let monday = place.run("monday", GOOD, "o200k");
+    let gate = place.at("gate.toml");
+    fs::write(&gate, "[[rules]]\nscore = \"need_retention\"\nmargin = 0.05\nvariants = [\"nobody\"]\n")
+        .unwrap();
+    let out = place.call(&["compare", &monday, &monday, "--gate", &gate]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(told(&out).contains("no variant of both runs is meant by a rule"), "{}", told(&out));
+    let manifest = format!("{monday}/_manifest.json");
+    let other = place.at("other");
+    copy(Path::new(&monday), Path::new(&other));
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(
+        format!("{other}/_manifest.json"),
+        text.replace("\"tokenizer\": \"o200k\"", "\"tokenizer\": \"cl100k\""),
+    )
+    .unwrap();
+    let out = place.call(&["compare", &monday, &other]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(told(&out).contains("_manifest.json is not what the run wrote"), "{}", told(&out));
+    fs::remove_file(format!("{other}/_SUCCESS")).unwrap();
+    let out = place.call(&["compare", &monday, &other]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(told(&out).contains("the tokenizer: \"o200k\" and \"cl100k\""), "{}", told(&out));
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap).filter(|entry| entry.path().is_file()) {
+        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
