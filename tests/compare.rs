@@ -152,3 +152,65 @@ fn copy(from: &Path, to: &Path) {
         fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
     }
 }
+
+/// Four nights: the first, one with a strategy worsened, one without a change, and one with new logs.
+#[test]
+fn nights_are_read_replayed_and_compared() {
+    let place = Place(tempfile::tempdir().unwrap());
+    fs::create_dir(place.at("logs")).unwrap();
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/golden/coding.jsonl");
+    let runs = fs::read_to_string(golden).unwrap();
+    let write = |name: &str, from: usize, to: usize| {
+        let text: String = runs.lines().skip(from).take(to - from).map(|line| format!("{line}\n")).collect();
+        fs::write(place.at(&format!("logs/{name}.jsonl")), text).unwrap();
+    };
+    write("old", 0, RUNS);
+    let config = place.at("nightly.toml");
+    fs::write(&config, "logs = \"logs\"\nexperiment = \"night.toml\"\nkeep = 3\n").unwrap();
+    let night = |keep: u32| {
+        place.experiment("night", keep, "o200k");
+        // Nights are named by the second.
+        std::thread::sleep(std::time::Duration::from_millis(1_100));
+        place.call(&["nightly", &config, "--threads", "2"])
+    };
+    let first = night(GOOD);
+    assert_eq!(first.status.code(), Some(0), "{}", told(&first));
+    assert!(told(&first).contains("the first night"), "{}", told(&first));
+
+    let second = night(BAD);
+    assert_eq!(second.status.code(), Some(1), "{}", told(&second));
+    assert!(told(&second).contains("Worse: need_retention of ours"), "{}", told(&second));
+
+    let third = night(BAD);
+    assert_eq!(third.status.code(), Some(0), "{}", told(&third));
+    assert!(told(&third).contains("Nothing changed: "), "{}", told(&third));
+
+    write("new", RUNS, RUNS + 1);
+    let fourth = night(BAD);
+    assert_eq!(fourth.status.code(), Some(0), "{}", told(&fourth));
+    assert!(told(&fourth).contains("1 only now"), "{}", told(&fourth));
+    let mut kept: Vec<String> = fs::read_dir(place.at("nights"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with("20"))
+        .collect();
+    kept.sort();
+    assert_eq!(kept.len(), 3, "{kept:?}");
+    let newest = Path::new(&place.at("nights")).join(kept.last().unwrap());
+    for file in [
+        "report/report.html",
+        "report/summary.md",
+        "compare.md",
+        "compare.json",
+        "compare.xml",
+        "scores.parquet",
+    ] {
+        assert!(newest.join(file).is_file(), "{file}");
+    }
+    // What the nights keep is what each of them had.
+    place.done(&[
+        "compare",
+        &Path::new(&place.at("nights")).join(&kept[0]).display().to_string(),
+        &newest.display().to_string(),
+    ]);
+}

@@ -24,6 +24,7 @@ pub mod inspect;
 pub mod list;
 mod meter;
 pub mod models;
+mod nightly;
 mod once;
 mod page;
 pub mod redact;
@@ -97,6 +98,7 @@ enum Command {
     Run(run::Args),
     Report(report::Args),
     Compare(compare::Args),
+    Nightly(nightly::Args),
     Advise(advise::Args),
     Sweep(sweep::Args),
     Audit(audit::Args),
@@ -176,6 +178,7 @@ impl Cli {
             Command::Run(args) => run::run(args, self.output),
             Command::Report(args) => report::run(args, self.output).map(|()| ExitStatus::Done),
             Command::Compare(args) => compare::run(args, self.output),
+            Command::Nightly(args) => nightly::run(args, self.output),
             Command::Advise(args) => advise::run(args, self.output),
             Command::Sweep(args) => sweep::run(args, self.output),
             Command::Audit(args) => audit::run(args, self.output),

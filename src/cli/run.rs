@@ -31,7 +31,7 @@ const REPLAYS: usize = 8;
 /// that was stopped in any way goes on where it was, with the same command. Several processes may
 /// work on the same folder. Where the data have changed since, what is known of a trajectory is taken
 /// over, and only the rest computed. A folder that holds another experiment's run is refused, with what
-/// differs; `--fresh` deletes that run.
+/// differs; `--fresh` deletes that run, `--replace` takes over what both have.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   trajpress run experiment.toml --data data --list
@@ -68,6 +68,9 @@ pub struct Args {
     /// Delete the run that RUN holds, whatever it is, and begin anew; other files there stay
     #[arg(long, conflicts_with_all = ["finish", "shard", "list"])]
     fresh: bool,
+    /// Take the place of the run that RUN holds, whatever it is; the rows that both have are taken over
+    #[arg(long, conflicts_with_all = ["finish", "shard", "list", "fresh"])]
+    replace: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +114,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         shard: args.shard.map(|s| (s.0, s.1)),
         finish: args.finish,
         fresh: args.fresh,
-        replace: false,
+        replace: args.replace,
         quiet: output.quiet,
     };
     let folder =

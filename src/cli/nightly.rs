@@ -1,0 +1,243 @@
+//! `trajpress nightly`: what is new is read, replayed and compared with the night before.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::Context as _;
+use clap::Parser as _;
+use serde::Deserialize;
+
+use super::{Cli, ExitStatus, Output, compare, tell};
+use crate::experiment::finish::Success;
+use crate::files::lock::Lock;
+use crate::settings::{OneOrMore, Source};
+
+/// Nights that are kept, where the file does not say.
+const KEPT: usize = 14;
+const MANIFEST: &str = "_manifest.json";
+const SUCCESS: &str = "_SUCCESS";
+
+/// Read new logs, replay an experiment over them, report, and compare with the night before
+///
+/// Does what `ingest`, `run`, `report` and `compare` do, in a folder of its own: only new logs are read, and only cells that are
+/// not known yet are computed. Each night has a folder with its tables, its report and what the comparison said; old ones go.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  trajpress nightly nightly.toml
+  0 3 * * * cd /srv/agents && trajpress nightly nightly.toml --quiet > nightly.log 2>&1
+
+nightly.toml, with paths beside the file:
+  logs = [\"~/.claude/projects\"]
+  experiment = \"experiment.toml\"
+  folder = \"nights\"       # data, the run and a folder a night
+  gate = \"gate.toml\"      # what may not get worse, see `trajpress compare --help`
+  keep = 14               # nights
+  exclude = [\"*/tmp/*\"]   # and include, redact, strict
+
+Exit codes: 0 nothing is worse; 1 something is, or some logs could not be read; 2 it could not run")]
+pub struct Args {
+    /// File that says which logs, which experiment and where to
+    config: PathBuf,
+    /// Use N threads; 0 is all cores
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Config {
+    logs: OneOrMore,
+    experiment: PathBuf,
+    #[serde(default = "nights")]
+    folder: PathBuf,
+    gate: Option<PathBuf>,
+    #[serde(default = "kept")]
+    keep: usize,
+    #[serde(default)]
+    include: Vec<String>,
+    #[serde(default)]
+    exclude: Vec<String>,
+    #[serde(default)]
+    redact: bool,
+    /// Whether what cannot be told fails the night.
+    #[serde(default)]
+    strict: bool,
+}
+
+fn nights() -> PathBuf {
+    PathBuf::from("nights")
+}
+
+fn kept() -> usize {
+    KEPT
+}
+
+/// Runs the command.
+pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
+    let shown = args.config.display().to_string();
+    let text = crate::files::reach::text(&args.config).with_context(|| format!("cannot read {shown}"))?;
+    let config: Config = Source { path: &shown, text: &text }.read()?;
+    anyhow::ensure!(config.keep > 0, "{shown}: `keep` must be at least 1, the night itself");
+    let beside = |path: &Path| args.config.parent().unwrap_or(Path::new("")).join(at_home(path));
+    let folder = beside(&config.folder);
+    let gate = config.gate.as_deref().map(beside);
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let _alone = Lock::alone(&folder, "nightly")?;
+    let [data, run] = ["data", "run"].map(|name| folder.join(name));
+    let step = |args: Vec<OsString>| step(args, output);
+
+    let mut ingest = vec!["ingest".into(), "--out".into(), data.clone().into()];
+    for (flag, globs) in [("--include", &config.include), ("--exclude", &config.exclude)] {
+        ingest.extend(globs.iter().flat_map(|glob| [flag.into(), glob.into()]));
+    }
+    ingest.extend(config.redact.then(|| "--redact".into()));
+    ingest.push("--".into());
+    ingest.extend(config.logs.into_vec().iter().map(|path| beside(Path::new(path)).into()));
+    let mut status = step(ingest)?;
+    let threads = args.threads.to_string();
+    let replay: [OsString; 8] = [
+        "run".into(),
+        beside(&config.experiment).into(),
+        "--data".into(),
+        data.into(),
+        "--out".into(),
+        run.clone().into(),
+        "--replace".into(),
+        format!("--threads={threads}").into(),
+    ];
+    status = worse(status, step(replay.into())?);
+
+    let before = all(&folder)?.pop();
+    let name = now();
+    let night = Unfinished::begin(&folder, &name)?;
+    night.take(&run)?;
+    let night = night.finish(&folder.join(&name))?;
+    let of_report: [OsString; 4] =
+        ["report".into(), night.clone().into(), "--population".into(), "these".into()];
+    status = worse(status, step(of_report.into())?);
+    match &before {
+        None => tell("the first night: there is none before it to compare with"),
+        Some(before) => match compare::night(before, &night, gate.as_deref(), config.strict) {
+            Ok(answer) => status = worse(status, answer),
+            // The night stands all the same, so that the next one can be compared with it.
+            Err(error) => {
+                tell(&format!("the gate was not asked: {error:#}"));
+                status = ExitStatus::Failed;
+            }
+        },
+    }
+    for old in all(&folder)?.iter().rev().skip(config.keep) {
+        fs::remove_dir_all(old).with_context(|| format!("cannot remove {}", old.display()))?;
+    }
+    Ok(status)
+}
+
+/// One of the other commands, as if it had been typed.
+fn step(args: Vec<OsString>, output: Output) -> anyhow::Result<ExitStatus> {
+    let typed: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    if !output.quiet {
+        tell(&format!("== trajpress {}", typed.join(" ")));
+    }
+    let quiet = output.quiet.then(|| OsString::from("--quiet"));
+    let name = [OsString::from("trajpress")];
+    Cli::try_parse_from(name.into_iter().chain(quiet).chain(args))?.run()
+}
+
+fn worse(a: ExitStatus, b: ExitStatus) -> ExitStatus {
+    if a as u8 >= b as u8 { a } else { b }
+}
+
+/// A path that begins in the home folder of the user.
+fn at_home(path: &Path) -> PathBuf {
+    match (path.strip_prefix("~"), std::env::var_os("HOME")) {
+        (Ok(rest), Some(home)) => PathBuf::from(home).join(rest),
+        _ => path.to_owned(),
+    }
+}
+
+/// The time as the name of a night, UTC: `2026-01-31-030000`.
+fn now() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let time = arrow::temporal_conversions::timestamp_s_to_datetime(seconds as i64);
+    time.map_or_else(|| seconds.to_string(), |time| time.format("%Y-%m-%d-%H%M%S").to_string())
+}
+
+/// The nights in a folder, the oldest first; what is not complete is none.
+fn all(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let is_night = |name: &str| name.len() == 17 && name.bytes().all(|b| b.is_ascii_digit() || b == b'-');
+    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
+    let named = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).is_some_and(is_night);
+    let mut nights: Vec<PathBuf> = paths.filter(|path| named(path) && path.join(SUCCESS).is_file()).collect();
+    nights.sort();
+    Ok(nights)
+}
+
+/// A night in the making; it goes where it is not finished.
+struct Unfinished(PathBuf);
+
+impl Unfinished {
+    fn begin(folder: &Path, name: &str) -> anyhow::Result<Self> {
+        let is_left = |name: &str| name.starts_with(".night.") && name.ends_with(".unfinished");
+        // Nobody else is at work here: what lies about is of one that was killed.
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if is_left(&entry.file_name().to_string_lossy()) {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+        let path = folder.join(format!(".night.{name}.unfinished"));
+        fs::create_dir(&path).with_context(|| format!("cannot create {}", path.display()))?;
+        Ok(Unfinished(path))
+    }
+
+    /// The final tables of a run, as they are: later runs put others in their place and leave these.
+    fn take(&self, run: &Path) -> anyhow::Result<()> {
+        let success = Success::read(run)?.with_context(|| {
+            format!(
+                "{} is not complete\nhint: see the errors above, and start the night again",
+                run.display()
+            )
+        })?;
+        let tables = success.tables.iter().map(|table| table.path.as_str());
+        for name in tables.chain([MANIFEST, SUCCESS]) {
+            let (from, to) = (run.join(name), self.0.join(name));
+            fs::hard_link(&from, &to)
+                .or_else(|_| fs::copy(&from, &to).map(drop))
+                .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
+        }
+        Ok(())
+    }
+
+    fn finish(self, to: &Path) -> anyhow::Result<PathBuf> {
+        fs::rename(&self.0, to).with_context(|| format!("cannot write {}", to.display()))?;
+        Ok(to.to_owned())
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nights_are_told_by_their_names_and_are_complete() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["2026-01-31-030000", "2026-02-01-030000", "2026-02-02-030000", "data", "2026-02-01"] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        for name in ["2026-02-01-030000", "2026-01-31-030000", "data"] {
+            fs::write(dir.path().join(name).join(SUCCESS), "").unwrap();
+        }
+        let names: Vec<_> =
+            all(dir.path()).unwrap().iter().map(|p| p.file_name().unwrap().to_owned()).collect();
+        assert_eq!(names, ["2026-01-31-030000", "2026-02-01-030000"]);
+        assert_eq!(now().len(), 17);
+    }
+}
