@@ -85,7 +85,6 @@ fn a_compaction_is_told_with_what_it_cost() {
         of["lost"].as_array().unwrap().iter().filter(|lost| lost["what"] == "helper_22").collect();
     assert_eq!(lost.len(), 1, "{of:#}");
     assert_eq!((&lost[0]["last_seen_at"], &lost[0]["used_at"]), (&json!(2), &json!(first + 2)));
-    assert_eq!(lost[0]["last_part_in_summary"], false);
     assert_eq!(of["named_nowhere_before"], json!(["src/zeta.rs"]));
     assert_eq!(gone(of), ["Mend the parts of this crate.", "Never change the licence of any file."]);
     // What it had read from the cache or anew, and the words of the summary.
@@ -138,20 +137,27 @@ fn of_system(subtype: &str, rest: &str) -> String {
     format!(r#"{{"type":"system","subtype":"{subtype}","uuid":"{subtype}","sessionId":"s"{rest}}}"#) + "\n"
 }
 
-/// What the summary names word for word is not lost, also as the end of a longer name; what the product says behind it, the lines of a
-/// numbered file and the names of a list are not made up.
+/// What the summary names is not lost, also within a longer name; what the product says behind it, the lines of a numbered file, the
+/// names of a list, and a part of a longer name are not made up. A plan is no words of the user.
 #[test]
 fn a_summary_is_read_as_its_product_wrote_it() {
-    let summary = "Mended helper_22 (see line 300), then parts/crates/notes.\n\nIf you need specific details from before \
-                   compaction, read the full transcript at: /home/u/projects/w/5f0e8a52.jsonl";
+    let summary = "Mended Test_helper_22_twice (see line 300), Shift_parts_twice, then parts/crates/notes.\\n\\nIf you need specific \
+                   details from before compaction, read the full transcript at: /home/u/projects/w/5f0e8a52.jsonl";
     let log = session()
-        .replace("The parts are mended; those of src/zeta.rs come next.", &summary.replace('\n', "\\n"));
-    let log = log.replace("done without output", "done with notes, 300 lines");
+        .replace("The parts are mended; those of src/zeta.rs come next.", summary)
+        .replace("done without output", "done with notes, 300 lines by TestShift_parts_twice")
+        .replace(
+            "Mend the parts of this crate.",
+            "Implement the following plan:\\n\\nMend all parts of this crate.",
+        );
     let of = &told(&log)["compactions"][0];
-    assert_eq!(of["named_nowhere_before"], json!([]), "{of:#}");
-    let lost = of["lost"].as_array().unwrap();
-    assert!(lost.iter().all(|lost| lost["what"] != "helper_22"), "{of:#}");
-    assert_eq!(of["used_with_the_name_alone"], 1, "{of:#}");
+    assert_eq!(
+        (&of["named"], &of["named_nowhere_before"]),
+        (&json!(4), &json!(["Test_helper_22_twice"])),
+        "{of:#}"
+    );
+    assert_eq!((&of["lost"], &of["used_with_the_name_alone"]), (&json!([]), &json!(1)), "{of:#}");
+    assert_eq!(gone(of), ["Never change the licence of any file."]);
 }
 
 /// A log that begins in the middle does not show what its summary replaced.

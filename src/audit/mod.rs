@@ -5,11 +5,12 @@
 //! prompts by a replay of what was sent. Here is only what no score says: to whom it belongs, and what was read again.
 
 mod again;
+mod places;
 mod words;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
-use crate::context::log::{AtomId, Log};
+use crate::context::log::Log;
 use crate::context::needs::Need;
 use crate::context::{Block, Content};
 use crate::experiment::cell::{Bridged, Models, bridged, recipe, unsent};
@@ -17,10 +18,12 @@ use crate::experiment::{Dataset, Plan};
 use crate::replay::{Decision, Event, Observer, Run, replay};
 use crate::scores::honesty::known_atoms;
 use crate::scores::money::{self, Shorter, Tariff};
-use crate::text::runs::{self, Runs};
+use crate::text::atoms::AtomKind;
+use crate::text::runs::Runs;
 use crate::text::tokens::Tokenizer;
 use crate::trajectory::{Kind, Role};
 use again::Reads;
+use places::Places;
 use words::Typed;
 
 pub use again::Again;
@@ -66,7 +69,8 @@ pub struct Compaction {
     pub kept_tokens: u64,
     /// What the call that wrote the summary cost in price x tokens: where the cache served its prompt, and where not.
     pub summary_cost: Option<[f64; 2]>,
-    /// Things used later that the summary names, without the line that says what they are.
+    /// Things used later of which the name (of a path the last part) stood in the summary or in what came behind it, without the line
+    /// that says what they are.
     pub n_names_alone: usize,
     /// How much of the prompt before it the log shows, where the provider counted that: some logs begin in the middle of a session,
     /// or take out what a summary replaces.
@@ -88,8 +92,6 @@ pub struct Lost {
     /// The turn of its last mention, and the one whose reply used it.
     pub seen: u32,
     pub needed: u32,
-    /// Whether the last part of its name stands in the summary.
-    pub is_named: bool,
 }
 
 /// Who looks at nothing.
@@ -110,49 +112,27 @@ pub fn audit(data: &Dataset, plan: &Plan, index: usize) -> anyhow::Result<Audit>
     let sent = replayed("as-sent")?;
     let bench =
         Bench { log: &log, sent: &sent, alive: money::alive(&log, &sent, &tariff), tariff, reads: &reads };
-    let edits = bench.edits(&unsent(data, plan, index)?);
+    let edits = bench.edits(unsent(data, plan, index)?)?;
     let logged = log.trajectory.steps.iter().filter(|step| step.kind == Kind::Compaction);
     let logged: BTreeSet<u32> = logged.map(|step| step.segment).collect();
     let mut compactions = Vec::new();
     if !logged.is_empty() {
-        compactions = bench.compactions(&bridged(data, plan, index)?, &tokenizer);
+        compactions = bench.compactions(&bridged(data, plan, index)?, &tokenizer)?;
     }
     let n_cleared = (1..log.n_segments).filter(|segment| !logged.contains(segment)).count();
     let n_unsent = logged.len().saturating_sub(compactions.len());
     Ok(Audit { compactions, edits, n_cleared, n_unsent })
 }
 
-/// Beside the lost needs: the compaction that took each away, the first behind its last mention whose summary does not name
-/// it, else the first; and whether they all name it.
-fn owners(bridged: &Bridged) -> Vec<(Option<usize>, bool)> {
-    let events = &bridged.run.events;
-    let names = |event: &Event| Names::of(&bridged.log, &summary(&event.after));
-    let named: Vec<Names> = events.iter().map(names).collect();
-    let owner = |need: &Need| {
-        let first = events.partition_point(|event| event.turn <= need.turn - need.gap);
-        let end = events.partition_point(|event| event.turn <= need.turn);
-        let taken = (first..end).find(|&i| !named[i].hold(&bridged.log, need.atom));
-        (taken.or((first < end).then_some(first)), taken.is_none())
+/// What one looks for to find what is needed: of a path its last part, of a key with a value the value.
+fn name_of(log: &Log, need: &Need) -> String {
+    let atom = log.atom(need.atom).text;
+    let end = match need.kind {
+        AtomKind::Path => atom.trim_end_matches('/').rsplit('/').next(),
+        AtomKind::Number => atom.rsplit('=').next(),
+        _ => None,
     };
-    bridged.lost.iter().map(owner).collect()
-}
-
-/// What a summary names.
-struct Names {
-    atoms: HashSet<AtomId>,
-    words: Runs,
-}
-
-impl Names {
-    fn of(log: &Log, summary: &str) -> Self {
-        let atoms = log.mentions_in_text(summary).into_iter().map(|(atom, _)| atom).collect();
-        Names { atoms, words: Runs::new([summary]) }
-    }
-
-    /// Also as a part of a longer name.
-    fn hold(&self, log: &Log, atom: AtomId) -> bool {
-        self.atoms.contains(&atom) || self.words.hold(&runs::words(log.atom(atom).text))
-    }
+    end.unwrap_or(atom).to_owned()
 }
 
 /// What all places of a session share.
@@ -168,8 +148,17 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     /// The edits that the log records, those of one decision together.
-    fn edits(&self, unsent: &[Need]) -> Vec<Change> {
+    fn edits(&self, unsent: Vec<Need>) -> anyhow::Result<Vec<Change>> {
         let mut all = Vec::new();
+        let places = Places::of(self.log, unsent.iter().map(|need| name_of(self.log, need)).collect())?;
+        let mut stays = Stays::of(self.log, 0);
+        let is_lost = |need: &Need| {
+            if need.segment != stays.1 {
+                stays = Stays::of(self.log, need.segment);
+            }
+            !self.was_sent(need, &stays, &places)
+        };
+        let unsent: Vec<Need> = unsent.into_iter().filter(is_lost).collect();
         let events: Vec<&Event> = self.sent.events.iter().collect();
         let mut taken: HashMap<u32, Vec<usize>> = HashMap::new();
         for (i, event) in events.iter().enumerate() {
@@ -195,31 +184,60 @@ impl Bench<'_> {
             let lost = unsent.iter().zip(&owners).filter(|(_, owner)| **owner == Some(i));
             all.push(Change {
                 n_steps: gone.iter().filter(is_edited).count(),
-                lost: lost.map(|(need, _)| lost_of(self.log, need, "")).collect(),
+                lost: lost.map(|(need, _)| lost_of(self.log, need)).collect(),
                 again,
                 ..self.change(at, &shorter, event.tokens_before, false)
             });
         }
-        all
+        Ok(all)
     }
 
-    fn compactions(&self, bridged: &Bridged, tokenizer: &Tokenizer) -> Vec<Compaction> {
+    /// Whether the name of what is needed stood in the prompt as it was sent.
+    fn was_sent(&self, need: &Need, stays: &Stays, places: &Places) -> bool {
+        let (log, until) = (self.log, self.step(need.turn));
+        places.steps(&name_of(log, need)).iter().take_while(|step| **step < until).any(|&step| {
+            let of = &log.trajectory.steps[step as usize];
+            let is_edited = of.edit.as_ref().is_some_and(|edit| edit.from <= need.turn);
+            !is_edited && (of.turn == 0 || of.segment == need.segment || stays.has(step))
+        })
+    }
+
+    /// Beside each compaction what it took away of what was used later, and of how much more the name was left.
+    fn lost<'a>(&self, bridged: &'a Bridged, stays: &[Stays]) -> anyhow::Result<Vec<(Vec<&'a Need>, usize)>> {
+        let (log, events) = (&bridged.log, &bridged.run.events);
+        let places = Places::of(self.log, bridged.lost.iter().map(|need| name_of(log, need)).collect())?;
+        let told: Vec<u32> = events.iter().map(|event| self.told(self.step(event.turn))).collect();
+        let mut lost: Vec<(Vec<&Need>, usize)> = events.iter().map(|_| (Vec::new(), 0)).collect();
+        for need in &bridged.lost {
+            let steps = places.steps(&name_of(log, need));
+            let first = events.partition_point(|event| event.turn <= need.turn - need.gap);
+            let end = events.partition_point(|event| event.turn <= need.turn);
+            // The first behind its last mention whose summary does not name it, else the first.
+            let taken = (first..end).find(|&i| steps.binary_search(&told[i]).is_err());
+            let Some(owner) = taken.or((first < end).then_some(first)) else { continue };
+            if stays[owner].mention(log, need) {
+                continue;
+            }
+            let next = steps.get(steps.partition_point(|step| *step < told[owner]));
+            let stood = |step: &u32| steps.binary_search(step).is_ok();
+            match next.is_some_and(|next| *next < self.step(need.turn)) || stays[owner].0.iter().any(stood) {
+                true => lost[owner].1 += 1,
+                false => lost[owner].0.push(need),
+            }
+        }
+        Ok(lost)
+    }
+
+    fn compactions(&self, bridged: &Bridged, tokenizer: &Tokenizer) -> anyhow::Result<Vec<Compaction>> {
         let log = self.log;
         let sources = Runs::new(log.trajectory.steps.iter().map(|step| &step.text));
         let typed = Typed::of(log, &sources);
         let events = &bridged.run.events;
         let stays: Vec<Stays> =
             events.iter().map(|event| Stays::of(log, log.turns[event.turn as usize].segment)).collect();
-        let mut lost: Vec<(Vec<&Need>, usize)> = events.iter().map(|_| (Vec::new(), 0)).collect();
-        for ((owner, is_named), need) in owners(bridged).into_iter().zip(&bridged.lost) {
-            let Some(owner) = owner.filter(|owner| !stays[*owner].mention(&bridged.log, need)) else {
-                continue;
-            };
-            match is_named {
-                true => lost[owner].1 += 1,
-                false => lost[owner].0.push(need),
-            }
-        }
+        let lost = self.lost(bridged, &stays)?;
+        let summaries: Vec<String> = events.iter().map(|event| summary(&event.after)).collect();
+        let mut invented = self.invented(bridged, &sources, &summaries)?;
         let mut all = Vec::new();
         for (i, event) in events.iter().enumerate() {
             let Some(at) = self.decision(event.turn) else { continue };
@@ -231,14 +249,13 @@ impl Bench<'_> {
             let goes = |step: u32| {
                 is_gone(step) && before.is_none_or(|(since, stood)| step >= since || stood.has(step))
             };
-            let summary = summary(&event.after);
+            let (n_named, invented) = std::mem::take(&mut invented[i]);
             let (shorter, is_billed) = self.shorter(at);
             let change = self.change(at, &shorter, shorter.cached_without, is_billed);
             let n_steps = (0..from).filter(|&step| goes(step)).count();
-            let (n_named, invented) = self.invented(bridged, &sources, &summary, from);
             let shown = self.shown(at);
             let is_shown = n_steps > 0 && shown.is_none_or(|share| share >= 0.5);
-            let n_summary = tokenizer.count(&summary) as u32;
+            let n_summary = tokenizer.count(&summaries[i]) as u32;
             all.push(Compaction {
                 summary_tokens: n_summary,
                 kept_tokens: stays[i].0.iter().map(|&step| u64::from(log.tokens[step as usize])).sum(),
@@ -247,25 +264,44 @@ impl Bench<'_> {
                 shown,
                 invented: is_shown.then_some(invented),
                 n_named,
-                words: typed.gone(0..from, until, (&goes, &is_gone), &summary),
+                words: typed.gone(0..from, until, (&goes, &is_gone), &summaries[i]),
                 change: Change {
                     n_steps,
-                    lost: lost[i].0.iter().map(|need| lost_of(&bridged.log, need, &summary)).collect(),
+                    lost: lost[i].0.iter().map(|need| lost_of(&bridged.log, need)).collect(),
                     again: self.reads.again(log, from..until, &is_gone),
                     ..change
                 },
             });
         }
-        all
+        Ok(all)
     }
 
-    /// How many things a summary names that the model wrote before this step, and which of them nothing names before it.
-    fn invented(&self, bridged: &Bridged, sources: &Runs, summary: &str, from: u32) -> (usize, Vec<String>) {
-        // What stood before the summary, which is a step of its own.
-        let told = (0..from).rev().find(|&step| self.log.kind(step) == Kind::Compaction).unwrap_or(from);
-        let stood = |words: &[u64]| sources.hold_before(words, told as usize);
-        let known = known_atoms(&bridged.log, &written(summary), told, &stood);
-        (known.len(), known.into_iter().filter(|(_, is_known)| !is_known).map(|(atom, _)| atom).collect())
+    /// Beside each compaction how many things its summary names, and which of them stand nowhere before it.
+    fn invented(
+        &self,
+        bridged: &Bridged,
+        sources: &Runs,
+        summaries: &[String],
+    ) -> anyhow::Result<Vec<(usize, Vec<String>)>> {
+        let mut all = Vec::new();
+        for (event, summary) in bridged.run.events.iter().zip(summaries) {
+            let told = self.told(self.step(event.turn));
+            let stood = |words: &[u64]| sources.hold_before(words, told as usize);
+            let known = known_atoms(&bridged.log, &written(summary), told, &stood);
+            let unknown = known.iter().filter(|(_, is_known)| !is_known).map(|(atom, _)| atom.clone());
+            all.push((known.len(), unknown.collect::<Vec<_>>()));
+        }
+        let places = Places::of(self.log, all.iter().flat_map(|(_, unknown)| unknown.clone()).collect())?;
+        for ((_, unknown), event) in all.iter_mut().zip(&bridged.run.events) {
+            let told = self.told(self.step(event.turn));
+            unknown.retain(|atom| places.steps(atom).first().is_none_or(|first| *first >= told));
+        }
+        Ok(all)
+    }
+
+    /// The newest summary before a step: it is a step of its own.
+    fn told(&self, step: u32) -> u32 {
+        (0..step).rev().find(|&step| self.log.kind(step) == Kind::Compaction).unwrap_or(step)
     }
 
     /// How much of the prompt before this one the log shows.
@@ -345,7 +381,7 @@ impl Bench<'_> {
     }
 }
 
-/// Steps of earlier segments that stand in the prompts of one, in order.
+/// Steps of earlier segments that stand in the prompts of one, in order, and which one.
 struct Stays(Vec<u32>, u32);
 
 impl Stays {
@@ -402,14 +438,18 @@ fn summary(after: &[Block]) -> String {
     generated.collect::<Vec<_>>().join("\n")
 }
 
-fn lost_of(log: &Log, need: &Need, summary: &str) -> Lost {
-    let atom = log.atom(need.atom).text.to_owned();
-    // Of a path its last part is a name.
-    let name = atom.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(&atom);
+fn lost_of(log: &Log, need: &Need) -> Lost {
+    let line = log.span_text(need.cheapest);
+    // A path goes by its longest spelling in the whole log: told is the one that stood there.
+    let mut atom = log.atom(need.atom).text;
+    while let Some((_, rest)) =
+        atom.split_once('/').filter(|_| need.kind == AtomKind::Path && !line.contains(atom))
+    {
+        atom = rest;
+    }
     Lost {
-        is_named: summary.contains(name),
-        atom,
-        line: log.span_text(need.cheapest).to_owned(),
+        atom: atom.to_owned(),
+        line: line.to_owned(),
         stood: log.turn_of(log.spans[need.cheapest as usize].step),
         seen: need.turn - need.gap,
         needed: need.turn,

@@ -77,7 +77,7 @@ fn as_json(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> Value {
         let lost = change.lost.iter().map(|lost| {
             json!({
                 "what": lost.atom, "line": lost.line, "stood_at": lost.stood, "last_seen_at": lost.seen,
-                "used_at": lost.needed, "last_part_in_summary": lost.is_named,
+                "used_at": lost.needed,
             })
         });
         json!({
@@ -172,7 +172,7 @@ fn session(row: &TrajectoryRow, audit: &Audit) -> String {
         text += &listed("lost and used again", &of.change.lost, lost);
         if of.n_names_alone > 0 {
             let n = count(of.n_names_alone as u64, "more thing");
-            text += &format!("      {n}: the summary has the name alone\n");
+            text += &format!("      {n} stood there by name alone\n");
         }
         text += &match &of.invented {
             Some(invented) => {
@@ -235,9 +235,8 @@ fn money(row: &TrajectoryRow, change: &Change) -> String {
 
 fn lost(lost: &Lost) -> String {
     format!(
-        "`{}`{} in \"{}\" (turn {}), last mentioned at {}, used at {}",
+        "`{}` in \"{}\" (turn {}), last mentioned at {}, used at {}",
         inspect::line(&lost.atom, 60),
-        if lost.is_named { ", whose last part is left," } else { "" },
         inspect::line(lost.line.trim(), 100),
         lost.stood,
         lost.seen,
