@@ -1,4 +1,4 @@
-//! `trajpress audit` on a session with one compaction, of which all is known, and on one that records none.
+//! `trajpress audit` on sessions of which all is known: with a compaction, with two, with cleared results, and without any.
 
 use std::fs;
 use std::path::Path;
@@ -50,15 +50,15 @@ fn session() -> String {
         turn(i, tokens, "Bash", &json!({"command": command}), "done without output")
     };
     typed("g", "Mend the parts of this crate.", false)
-        + &read(1, 3_000, "/w/src/a.rs", 10)
-        + &read(2, 3_500, "/w/src/b.rs", 20)
+        + &read(1, 200, "/w/src/a.rs", 10)
+        + &read(2, 230, "/w/src/b.rs", 20)
         + &typed("w", "Never change the licence of any file.", false)
-        + &(3..8).map(|i| bash(i, 4_000 + 100 * i, &format!("date +{i}"))).collect::<String>()
+        + &(3..8).map(|i| bash(i, 250 + 10 * i, &format!("date +{i}"))).collect::<String>()
         + &line(&json!({"type": "system", "subtype": "compact_boundary", "uuid": "b", "sessionId": "s"}))
         + &typed("c", "The parts are mended; those of src/zeta.rs come next.", true)
-        + &bash(8, 900, "cat notes.txt")
-        + &read(9, 1_000, "/w/src/a.rs", 10)
-        + &bash(10, 1_500, "grep -rn helper_22 .")
+        + &bash(8, 90, "cat notes.txt")
+        + &read(9, 100, "/w/src/a.rs", 10)
+        + &bash(10, 150, "grep -rn helper_22 .")
 }
 
 fn audit(path: &Path, args: &[&str]) -> String {
@@ -77,7 +77,7 @@ fn a_compaction_is_told_with_what_it_cost() {
     let of = &json["sessions"][0]["compactions"];
     assert_eq!(of.as_array().map(Vec::len), Some(1), "{json:#}");
     let of = &of[0];
-    assert_eq!((&of["prompt_before"], &of["prompt_after"]), (&json!(4_700), &json!(900)));
+    assert_eq!((&of["prompt_before"], &of["prompt_after"]), (&json!(320), &json!(90)));
     assert_eq!((&of["billed"], &of["calls_left"]), (&json!(true), &json!(2)));
     assert_eq!(of["time"], "2026-01-01 00:08:00 UTC");
     let first = of["turn"].as_u64().unwrap();
@@ -85,19 +85,18 @@ fn a_compaction_is_told_with_what_it_cost() {
         of["lost"].as_array().unwrap().iter().filter(|lost| lost["what"] == "helper_22").collect();
     assert_eq!(lost.len(), 1, "{of:#}");
     assert_eq!((&lost[0]["last_seen_at"], &lost[0]["used_at"]), (&json!(2), &json!(first + 2)));
-    assert_eq!(lost[0]["named_in_summary"], false);
     assert_eq!(of["named_nowhere_before"], json!(["src/zeta.rs"]));
-    let gone = of["user_words_gone"].as_array().unwrap();
-    assert_eq!(gone.len(), 1, "{of:#}");
-    assert!(gone[0]["text"].as_str().unwrap().contains("Never change the licence of any file"), "{of:#}");
+    assert_eq!(gone(of), ["Mend the parts of this crate.", "Never change the licence of any file."]);
+    // What it had read from the cache or anew, and the words of the summary.
+    let [low, high] = [0, 1].map(|at| of["cost_of_summary"][at].as_f64().unwrap());
+    assert!(low > 320.0 * 0.5e-6 && low + 320.0 * 4e-6 < high && high < 0.01, "{low} {high}");
     let again = of["read_again"].as_array().unwrap();
     assert_eq!(again.len(), 1, "{of:#}");
     assert!(again[0]["path"].as_str().unwrap().ends_with("src/a.rs"), "{of:#}");
     assert_eq!((&again[0]["before"], &again[0]["turn"]), (&json!(1), &json!(first + 1)));
     // For people: the same, in words.
     let text = audit(&path, &[]);
-    let parts =
-        ["prompt 4,700 -> 900 tokens as billed", "lost cache: ", "`src/zeta.rs`", "licence of any file"];
+    let parts = ["prompt 320 -> 90 tokens as billed", "lost cache: ", "`src/zeta.rs`", "licence of any file"];
     for part in parts.into_iter().chain(["read again, unchanged: 1"]) {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -109,14 +108,141 @@ fn a_file_that_was_edited_in_between_is_not_read_again() {
     let path = dir.path().join("s.jsonl");
     let edit = json!({"file_path": "/w/src/a.rs", "old_string": "x", "new_string": "y"});
     let log = session().replacen(
-        &turn(5, 4_500, "Bash", &json!({"command": "date +5"}), "done without output"),
-        &turn(5, 4_500, "Edit", &edit, "The file has been updated."),
+        &turn(5, 300, "Bash", &json!({"command": "date +5"}), "done without output"),
+        &turn(5, 300, "Edit", &edit, "The file has been updated."),
         1,
     );
     assert!(log.contains("old_string"));
     fs::write(&path, &log).unwrap();
     let json: Value = serde_json::from_str(&audit(&path, &["--json"])).unwrap();
     assert_eq!(json["sessions"][0]["compactions"][0]["read_again"], json!([]));
+}
+
+/// What `audit` tells of a session.
+fn told(session: &str) -> Value {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    fs::write(&path, session).unwrap();
+    let mut json: Value = serde_json::from_str(&audit(&path, &["--json"])).unwrap();
+    json["sessions"][0].take()
+}
+
+fn gone(compaction: &Value) -> Vec<&str> {
+    let words = compaction["user_words_gone"].as_array().unwrap();
+    words.iter().map(|words| words["text"].as_str().unwrap()).collect()
+}
+
+/// A line of the product itself.
+fn of_system(subtype: &str, rest: &str) -> String {
+    format!(r#"{{"type":"system","subtype":"{subtype}","uuid":"{subtype}","sessionId":"s"{rest}}}"#) + "\n"
+}
+
+/// What the summary names is not lost, also within a longer name; what the product says behind it, the lines of a numbered file, the
+/// names of a list, and a part of a longer name are not made up. A plan is no words of the user.
+#[test]
+fn a_summary_is_read_as_its_product_wrote_it() {
+    let summary = "Mended Test_helper_22_twice (see line 300), Shift_parts_twice, then parts/crates/notes.\\n\\nIf you need specific \
+                   details from before compaction, read the full transcript at: /home/u/projects/w/5f0e8a52.jsonl";
+    let log = session()
+        .replace("The parts are mended; those of src/zeta.rs come next.", summary)
+        .replace("done without output", "done with notes, 300 lines by TestShift_parts_twice")
+        .replace(
+            "Mend the parts of this crate.",
+            "Implement the following plan:\\n\\nMend all parts of this crate.",
+        );
+    let of = &told(&log)["compactions"][0];
+    assert_eq!(
+        (&of["named"], &of["named_nowhere_before"]),
+        (&json!(4), &json!(["Test_helper_22_twice"])),
+        "{of:#}"
+    );
+    assert_eq!((&of["lost"], &of["used_with_the_name_alone"]), (&json!([]), &json!(1)), "{of:#}");
+    assert_eq!(gone(of), ["Never change the licence of any file."]);
+}
+
+/// A log that begins in the middle does not show what its summary replaced.
+#[test]
+fn what_a_summary_made_up_is_not_told_where_the_log_does_not_show_it() {
+    let more: String = (0..9)
+        .map(|i| {
+            turn(20 + i, 150_000, "Bash", &json!({"command": format!("date +{i}")}), "done without output")
+        })
+        .collect();
+    let log = session();
+    let at = log[..log.find("compact_boundary").unwrap()].rfind('\n').unwrap() + 1;
+    let of = &told(&format!("{}{more}{}", &log[..at], &log[at..]))["compactions"][0];
+    assert_eq!((&of["named_nowhere_before"], &of["named"]), (&Value::Null, &json!(1)), "{of:#}");
+}
+
+/// A file that was read in two pieces and then whole was read again, also if the tool says where a piece stands.
+#[test]
+fn a_file_is_read_again_in_pieces() {
+    let read = |i: u32, result: &str| turn(i, 280, "Read", &json!({"file_path": "/w/src/a.rs"}), result);
+    let whole = |first: u32| parts(first) + &parts(first + 6);
+    let piece = |from| parts(from) + "(more lines below)";
+    let log = session().replacen(
+        &turn(3, 280, "Bash", &json!({"command": "date +3"}), "done without output"),
+        &read(3, &piece(16)),
+        1,
+    );
+    let again = |now: &str| {
+        let log = log.replacen(
+            &turn(9, 100, "Read", &json!({"file_path": "/w/src/a.rs"}), &parts(10)),
+            &read(9, now),
+            1,
+        );
+        assert!(log.contains("more lines below"));
+        let session = told(&log);
+        let again = session["compactions"][0]["read_again"].as_array().unwrap().clone();
+        again
+            .iter()
+            .map(|again| (again["before"].as_u64().unwrap(), again["tokens"].as_u64().unwrap()))
+            .collect::<Vec<_>>()
+    };
+    let of_whole = again(&whole(10));
+    let of_piece = again(&parts(16));
+    assert!(of_whole.len() == 1 && of_whole[0].0 == 3, "{of_whole:?}");
+    assert!(of_piece.len() == 1 && of_piece[0].1 < of_whole[0].1, "{of_piece:?}");
+    // One line in the middle is another one.
+    assert_eq!(again(&whole(10).replace("helper_15 with", "helper_15 without")), []);
+}
+
+/// What the first compaction took away does not go again with the second one.
+#[test]
+fn two_compactions_take_each_their_own() {
+    let second = of_system("compact_boundary", "").replace(r#""uuid":"compact_boundary""#, r#""uuid":"b2""#)
+        + &typed("c2", "Nothing is left to do.", true)
+        + &turn(12, 90, "Bash", &json!({"command": "date +12"}), "done without output");
+    let log = session() + &typed("w2", "Leave the tests as they are, please.", false) + &second;
+    let all = &told(&log)["compactions"];
+    let first = told(&session())["compactions"][0].clone();
+    assert_eq!(all[0]["steps"], first["steps"]);
+    assert_eq!(gone(&all[0]), ["Mend the parts of this crate.", "Never change the licence of any file."]);
+    assert_eq!(gone(&all[1]), ["Leave the tests as they are, please."]);
+    // Three calls with their results, and the words of the user.
+    assert_eq!(all[1]["steps"], 7, "{all:#}");
+}
+
+/// Results that were cleared count once, without their calls; what they had told and was used later is lost.
+#[test]
+fn cleared_results_are_edits() {
+    let cleared = of_system(
+        "microcompact_boundary",
+        r#","microcompactMetadata":{"compactedToolIds":["t1","t2"],"clearedAttachmentUUIDs":[]}"#,
+    );
+    let log: String = session()
+        .lines()
+        .filter(|line| !line.contains(r#""isCompactSummary":true"#))
+        .map(|line| if line.contains("compact_boundary") { cleared.clone() } else { line_of(line) })
+        .collect();
+    let session = told(&log);
+    assert_eq!((&session["compactions"], &session["edits"][1]), (&json!([]), &Value::Null));
+    let edit = &session["edits"][0];
+    assert_eq!(edit["steps"], 2, "{edit:#}");
+    let lost = edit["lost"].as_array().unwrap();
+    let of = lost.iter().find(|lost| lost["what"] == "helper_22").unwrap();
+    assert_eq!((&of["last_seen_at"], &of["used_at"]), (&json!(2), &json!(10)), "{edit:#}");
+    assert!(edit["read_again"][0]["path"].as_str().unwrap().ends_with("src/a.rs"), "{edit:#}");
 }
 
 #[test]

@@ -96,8 +96,6 @@ pub struct Advice {
     pub n_events: usize,
     /// What the product's own summaries kept of what they replaced, in these sessions; null below the minimum.
     pub kept: Estimate,
-    /// What they keep at most, by these sessions or else by others.
-    pub keeps: Option<f64>,
     /// The recommended one, on the newer half.
     pub chosen: Option<Compared>,
     /// All that compressed something, over all sessions, cheapest first.
@@ -125,22 +123,13 @@ pub struct Advisor<'a> {
     beside: Vec<Beside>,
     margin: f64,
     kept: Estimate,
-    keeps: Option<f64>,
 }
 
 impl<'a> Advisor<'a> {
-    /// `kept_elsewhere` is the share that the product's summaries are known to keep at most, by other logs.
-    pub fn new(
-        sessions: &'a [Session],
-        reference: Policy,
-        candidates: &[Candidate],
-        margin: f64,
-        kept_elsewhere: Option<f64>,
-    ) -> Self {
+    pub fn new(sessions: &'a [Session], reference: Policy, candidates: &[Candidate], margin: f64) -> Self {
         let kept = kept_of(sessions);
-        let keeps = kept.hi().or(kept_elsewhere);
         let beside = candidates.iter().map(|candidate| Beside::of(sessions, reference, candidate)).collect();
-        Advisor { sessions, reference, beside, margin, kept, keeps }
+        Advisor { sessions, reference, beside, margin, kept }
     }
 
     /// Answers.
@@ -163,7 +152,7 @@ impl<'a> Advisor<'a> {
         };
         let n_events = self.sessions.iter().map(|s| s.plays.played[self.reference.best()].n_events).sum();
         let n_halves = [older.len(), newer.len()];
-        Advice { n_halves, n_events, kept: self.kept.clone(), keeps: self.keeps, chosen, all, verdict }
+        Advice { n_halves, n_events, kept: self.kept.clone(), chosen, all, verdict }
     }
 
     /// Chooses so many times on a random half of the tasks, and looks at the other half.
@@ -196,7 +185,7 @@ impl<'a> Advisor<'a> {
     }
 
     fn holds(&self, of: &Compared) -> bool {
-        of.is_cheaper() && of.fits() && of.is_not_worse(self.margin, self.keeps)
+        of.is_cheaper() && of.fits() && of.is_not_worse(self.margin, self.kept.hi())
     }
 
     fn cheapest<'c>(&self, all: &'c [Compared]) -> Option<&'c Compared> {

@@ -1,22 +1,26 @@
-//! Files that were read again word for word, though nothing had changed them: their content had been taken from the prompt.
+//! Files that were read again, though nothing had changed them: their content had been taken from the prompt. A file is often
+//! read in pieces, so each line is looked for in what was read of that file before.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::context::log::Log;
 use crate::store::FeatureRow;
+use crate::text::runs::hash;
 use crate::turns::actions::ActionKind;
 
-/// Shorter results are messages rather than content.
-const LEAST: u32 = 30;
+/// Fewer tokens are messages rather than content.
+const LEAST: u64 = 30;
+/// So many lines at either end may say where a piece stands in its file.
+const NOTICE: usize = 2;
 
 /// A file that was read again.
 pub struct Again {
     pub path: String,
-    /// The turn that read it before, and the one that read the same again.
+    /// The turn that read it last before, and the one that read the same again.
     pub before: u32,
     pub turn: u32,
-    /// Tokens of the call and its result.
+    /// Tokens of the call, and of what the result says again.
     pub tokens: u64,
 }
 
@@ -24,8 +28,6 @@ pub struct Again {
 pub(super) struct Reads {
     /// By call.
     reads: Vec<Read>,
-    /// Of the same text of the same file: places among the reads.
-    same: Vec<Vec<usize>>,
     /// By path.
     edits: HashMap<String, Vec<u32>>,
 }
@@ -34,8 +36,8 @@ struct Read {
     call: u32,
     result: u32,
     path: String,
-    /// Its place in `same`.
-    content: usize,
+    /// Of each line that is not empty its bytes, and the newest read of that file before this one that has the line.
+    lines: Vec<(usize, Option<usize>)>,
 }
 
 impl Reads {
@@ -48,54 +50,74 @@ impl Reads {
             let is_kind = log.action_kinds[step as usize] == Some(kind);
             paths.get(step as usize).cloned().flatten().filter(|_| is_kind)
         };
-        let mut all = Reads { reads: Vec::new(), same: Vec::new(), edits: HashMap::new() };
-        let mut contents: HashMap<(String, &str), usize> = HashMap::new();
+        let mut all = Reads { reads: Vec::new(), edits: HashMap::new() };
         for step in 0..log.n_steps() as u32 {
             if let Some(path) = of(step, ActionKind::EditFile) {
                 all.edits.entry(path).or_default().push(step);
             }
             let result = &log.trajectory.steps[step as usize];
-            if result.is_error == Some(true) || log.tokens[step as usize] < LEAST {
+            if result.is_error == Some(true) || u64::from(log.tokens[step as usize]) < LEAST {
                 continue;
             }
             let Some(call) = log.call_of(step) else { continue };
             let Some(path) = of(call, ActionKind::ReadFile) else { continue };
-            let n = contents.len();
-            let content = *contents.entry((path.clone(), result.text.trim())).or_insert(n);
-            all.reads.push(Read { call, result: step, path, content });
+            all.reads.push(Read { call, result: step, path, lines: Vec::new() });
         }
         all.reads.sort_by_key(|read| read.call);
-        all.same = vec![Vec::new(); contents.len()];
-        for (at, read) in all.reads.iter().enumerate() {
-            all.same[read.content].push(at);
+        // Of each line of a file the newest read that has it, and the one before that.
+        let mut newest: HashMap<&str, HashMap<u64, (usize, Option<usize>)>> = HashMap::new();
+        for (at, Read { result, path, lines, .. }) in all.reads.iter_mut().enumerate() {
+            let newest = newest.entry(path).or_default();
+            let text = log.trajectory.steps[*result as usize].text.lines();
+            for line in text.map(str::trim).filter(|line| !line.is_empty()) {
+                let known = newest.entry(hash(line)).or_insert((at, None));
+                if known.0 < at {
+                    *known = (at, Some(known.0));
+                }
+                lines.push((line.len(), known.1));
+            }
         }
         Ok(all)
     }
 
-    /// What the calls among `steps` read again of what `is_gone`: the same text, and no edit of that file in between.
+    /// What the calls among `steps` read again of what `is_gone`: lines of the same file, no edit of it in between, and next to
+    /// nothing that had not been read before.
     pub(super) fn again(&self, log: &Log, steps: Range<u32>, is_gone: &dyn Fn(u32) -> bool) -> Vec<Again> {
-        let (mut read, mut again) = (HashSet::new(), Vec::new());
         let from = self.reads.partition_point(|read| read.call < steps.start);
         let of_steps = self.reads[from..].iter().take_while(|read| read.call < steps.end);
-        for Read { call, result, path, content } in of_steps {
-            if !read.insert(content) {
-                continue;
-            }
-            let before =
-                self.same[*content].iter().take_while(|&&at| at < from).map(|&at| self.reads[at].result);
-            let before = before.filter(|earlier| *earlier < steps.start);
-            // One of them that stands would have been enough.
-            if before.clone().any(|earlier| !is_gone(earlier)) {
-                continue;
-            }
-            let Some(earlier) = before.max() else { continue };
-            let edits = self.edits.get(path).map_or(&[][..], Vec::as_slice);
-            let next = edits.partition_point(|&edit| edit < earlier);
-            if edits.get(next).is_none_or(|edit| edit >= call) {
-                let (before, turn) = (log.turn_of(earlier), log.turn_of(*call));
-                again.push(Again { path: path.clone(), before, turn, tokens: log.tokens_again(*result) });
+        of_steps.filter_map(|read| self.of_gone(log, read, from, is_gone)).collect()
+    }
+
+    fn of_gone(&self, log: &Log, read: &Read, from: usize, is_gone: &dyn Fn(u32) -> bool) -> Option<Again> {
+        let n = read.lines.len();
+        let is_end = |at: usize| at < NOTICE || at + NOTICE >= n;
+        let mut is_new = read.lines.iter().enumerate().filter(|(_, (_, before))| before.is_none());
+        let n_new = is_new.clone().count();
+        if 4 * n_new > n || !is_new.all(|(at, _)| is_end(at)) {
+            return None;
+        }
+        let (mut again, mut all, mut first, mut last) = (0, 0, u32::MAX, 0);
+        for (bytes, before) in &read.lines {
+            all += bytes;
+            // What was read since, or still stands, would have been enough.
+            let Some(before) = before.filter(|before| *before < from) else { continue };
+            let result = self.reads[before].result;
+            if is_gone(result) {
+                again += bytes;
+                (first, last) = (first.min(result), last.max(result));
             }
         }
-        again
+        let result = u64::from(log.tokens[read.result as usize]) * again as u64 / all.max(1) as u64;
+        let edits = self.edits.get(&read.path).map_or(&[][..], Vec::as_slice);
+        let next = edits.partition_point(|&edit| edit < first);
+        if result < LEAST || edits.get(next).is_some_and(|edit| *edit < read.call) {
+            return None;
+        }
+        Some(Again {
+            path: read.path.clone(),
+            before: log.turn_of(last),
+            turn: log.turn_of(read.call),
+            tokens: u64::from(log.tokens[read.call as usize]) + result,
+        })
     }
 }

@@ -5,23 +5,25 @@
 //! prompts by a replay of what was sent. Here is only what no score says: to whom it belongs, and what was read again.
 
 mod again;
+mod places;
 mod words;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use crate::context::log::Log;
 use crate::context::needs::Need;
 use crate::context::{Block, Content};
-use crate::experiment::cell::{Bridged, Models, bridged, recipe};
+use crate::experiment::cell::{Bridged, Models, bridged, recipe, unsent};
 use crate::experiment::{Dataset, Plan};
 use crate::replay::{Decision, Event, Observer, Run, replay};
 use crate::scores::honesty::known_atoms;
 use crate::scores::money::{self, Shorter, Tariff};
-use crate::text::atoms::lex;
-use crate::text::runs::{self, Runs};
+use crate::text::atoms::AtomKind;
+use crate::text::runs::Runs;
 use crate::text::tokens::Tokenizer;
-use crate::trajectory::Kind;
+use crate::trajectory::{Kind, Role};
 use again::Reads;
+use places::Places;
 use words::Typed;
 
 pub use again::Again;
@@ -53,6 +55,8 @@ pub struct Change {
     pub n_left: u32,
     /// Steps that it took out or shortened.
     pub n_steps: usize,
+    /// What it took from the prompt, and the model used later all the same.
+    pub lost: Vec<Lost>,
     /// Files that were read again although nothing had changed them.
     pub again: Vec<Again>,
 }
@@ -63,9 +67,17 @@ pub struct Compaction {
     pub summary_tokens: u32,
     /// Tokens of older steps that stay in the prompts behind the summary.
     pub kept_tokens: u64,
-    pub lost: Vec<Lost>,
-    /// Things that the summary names and no step before it, of so many that it names.
-    pub invented: Vec<String>,
+    /// What the call that wrote the summary cost in price x tokens: where the cache served its prompt, and where not.
+    pub summary_cost: Option<[f64; 2]>,
+    /// Things used later of which the name (of a path the last part) stood in the summary or in what came behind it, without the line
+    /// that says what they are.
+    pub n_names_alone: usize,
+    /// How much of the prompt before it the log shows, where the provider counted that: some logs begin in the middle of a session,
+    /// or take out what a summary replaces.
+    pub shown: Option<f64>,
+    /// Things that the summary names and no step before it, of so many that it names. None where the log does not show half of
+    /// what was replaced.
+    pub invented: Option<Vec<String>>,
     pub n_named: usize,
     /// Sentences of the user that stand nowhere word for word any more.
     pub words: Vec<Words>,
@@ -80,8 +92,6 @@ pub struct Lost {
     /// The turn of its last mention, and the one whose reply used it.
     pub seen: u32,
     pub needed: u32,
-    /// Whether its name stands in the summary, without the words that say what it is.
-    pub is_named: bool,
 }
 
 /// Who looks at nothing.
@@ -102,32 +112,27 @@ pub fn audit(data: &Dataset, plan: &Plan, index: usize) -> anyhow::Result<Audit>
     let sent = replayed("as-sent")?;
     let bench =
         Bench { log: &log, sent: &sent, alive: money::alive(&log, &sent, &tariff), tariff, reads: &reads };
-    let edits = bench.edits();
+    let edits = bench.edits(unsent(data, plan, index)?)?;
     let logged = log.trajectory.steps.iter().filter(|step| step.kind == Kind::Compaction);
     let logged: BTreeSet<u32> = logged.map(|step| step.segment).collect();
     let mut compactions = Vec::new();
     if !logged.is_empty() {
-        compactions = bench.compactions(&bridged(data, plan, index)?, &tokenizer);
+        compactions = bench.compactions(&bridged(data, plan, index)?, &tokenizer)?;
     }
     let n_cleared = (1..log.n_segments).filter(|segment| !logged.contains(segment)).count();
     let n_unsent = logged.len().saturating_sub(compactions.len());
     Ok(Audit { compactions, edits, n_cleared, n_unsent })
 }
 
-/// Beside the lost needs: the compaction that took each away, the first behind its last mention whose summary does not name
-/// it, else the first.
-fn owners(bridged: &Bridged) -> Vec<Option<usize>> {
-    let events = &bridged.run.events;
-    let names =
-        |event: &Event| lex(&summary(&event.after)).atoms.into_iter().map(|a| a.norm.into()).collect();
-    let named: Vec<HashSet<String>> = events.iter().map(names).collect();
-    let owner = |need: &Need| {
-        let first = events.partition_point(|event| event.turn <= need.turn - need.gap);
-        let end = events.partition_point(|event| event.turn <= need.turn);
-        let atom = bridged.log.atom(need.atom).text;
-        (first..end).find(|&i| !named[i].contains(atom)).or((first < end).then_some(first))
+/// What one looks for to find what is needed: of a path its last part, of a key with a value the value.
+fn name_of(log: &Log, need: &Need) -> String {
+    let atom = log.atom(need.atom).text;
+    let end = match need.kind {
+        AtomKind::Path => atom.trim_end_matches('/').rsplit('/').next(),
+        AtomKind::Number => atom.rsplit('=').next(),
+        _ => None,
     };
-    bridged.lost.iter().map(owner).collect()
+    end.unwrap_or(atom).to_owned()
 }
 
 /// What all places of a session share.
@@ -143,9 +148,29 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     /// The edits that the log records, those of one decision together.
-    fn edits(&self) -> Vec<Change> {
+    fn edits(&self, unsent: Vec<Need>) -> anyhow::Result<Vec<Change>> {
         let mut all = Vec::new();
+        let places = Places::of(self.log, unsent.iter().map(|need| name_of(self.log, need)).collect())?;
+        let mut stays = Stays::of(self.log, 0);
+        let is_lost = |need: &Need| {
+            if need.segment != stays.1 {
+                stays = Stays::of(self.log, need.segment);
+            }
+            !self.was_sent(need, &stays, &places)
+        };
+        let unsent: Vec<Need> = unsent.into_iter().filter(is_lost).collect();
         let events: Vec<&Event> = self.sent.events.iter().collect();
+        let mut taken: HashMap<u32, Vec<usize>> = HashMap::new();
+        for (i, event) in events.iter().enumerate() {
+            event.only.iter().flatten().for_each(|&step| taken.entry(step).or_default().push(i));
+        }
+        // The last edit of a step that had told what was needed.
+        let owner = |need: &Need| {
+            let steps = self.log.mentions_of_atom(need.atom).map(|m| self.log.spans[m.span as usize].step);
+            let edits = steps.filter_map(|step| taken.get(&step)).flatten().copied();
+            edits.filter(|&i| events[i].turn <= need.turn).max()
+        };
+        let owners: Vec<Option<usize>> = unsent.iter().map(owner).collect();
         for (i, event) in events.iter().enumerate() {
             let Some(at) = self.decision(event.turn) else { continue };
             let decision = &self.sent.decisions[at];
@@ -156,73 +181,145 @@ impl Bench<'_> {
             let again = self.reads.again(self.log, from..until, &|step| gone.binary_search(&step).is_ok());
             // The call of a result goes with it, and is no edit of its own.
             let is_edited = |step: &&u32| self.log.trajectory.steps[**step as usize].edit.is_some();
+            let lost = unsent.iter().zip(&owners).filter(|(_, owner)| **owner == Some(i));
             all.push(Change {
                 n_steps: gone.iter().filter(is_edited).count(),
+                lost: lost.map(|(need, _)| lost_of(self.log, need)).collect(),
                 again,
                 ..self.change(at, &shorter, event.tokens_before, false)
             });
         }
-        all
+        Ok(all)
     }
 
-    fn compactions(&self, bridged: &Bridged, tokenizer: &Tokenizer) -> Vec<Compaction> {
+    /// Whether the name of what is needed stood in the prompt as it was sent.
+    fn was_sent(&self, need: &Need, stays: &Stays, places: &Places) -> bool {
+        let (log, until) = (self.log, self.step(need.turn));
+        places.steps(&name_of(log, need)).iter().take_while(|step| **step < until).any(|&step| {
+            let of = &log.trajectory.steps[step as usize];
+            let is_edited = of.edit.as_ref().is_some_and(|edit| edit.from <= need.turn);
+            !is_edited && (of.turn == 0 || of.segment == need.segment || stays.has(step))
+        })
+    }
+
+    /// Beside each compaction what it took away of what was used later, and of how much more the name was left.
+    fn lost<'a>(&self, bridged: &'a Bridged, stays: &[Stays]) -> anyhow::Result<Vec<(Vec<&'a Need>, usize)>> {
+        let (log, events) = (&bridged.log, &bridged.run.events);
+        let places = Places::of(self.log, bridged.lost.iter().map(|need| name_of(log, need)).collect())?;
+        let told: Vec<u32> = events.iter().map(|event| self.told(self.step(event.turn))).collect();
+        let mut lost: Vec<(Vec<&Need>, usize)> = events.iter().map(|_| (Vec::new(), 0)).collect();
+        for need in &bridged.lost {
+            let steps = places.steps(&name_of(log, need));
+            let first = events.partition_point(|event| event.turn <= need.turn - need.gap);
+            let end = events.partition_point(|event| event.turn <= need.turn);
+            // The first behind its last mention whose summary does not name it, else the first.
+            let taken = (first..end).find(|&i| steps.binary_search(&told[i]).is_err());
+            let Some(owner) = taken.or((first < end).then_some(first)) else { continue };
+            if stays[owner].mention(log, need) {
+                continue;
+            }
+            let next = steps.get(steps.partition_point(|step| *step < told[owner]));
+            let stood = |step: &u32| steps.binary_search(step).is_ok();
+            match next.is_some_and(|next| *next < self.step(need.turn)) || stays[owner].0.iter().any(stood) {
+                true => lost[owner].1 += 1,
+                false => lost[owner].0.push(need),
+            }
+        }
+        Ok(lost)
+    }
+
+    fn compactions(&self, bridged: &Bridged, tokenizer: &Tokenizer) -> anyhow::Result<Vec<Compaction>> {
         let log = self.log;
         let sources = Runs::new(log.trajectory.steps.iter().map(|step| &step.text));
         let typed = Typed::of(log, &sources);
         let events = &bridged.run.events;
-        let mut lost: Vec<Vec<&Need>> = events.iter().map(|_| Vec::new()).collect();
-        for (owner, need) in owners(bridged).into_iter().zip(&bridged.lost) {
-            if let Some(owner) = owner {
-                lost[owner].push(need);
-            }
-        }
+        let stays: Vec<Stays> =
+            events.iter().map(|event| Stays::of(log, log.turns[event.turn as usize].segment)).collect();
+        let lost = self.lost(bridged, &stays)?;
+        let summaries: Vec<String> = events.iter().map(|event| summary(&event.after)).collect();
+        let mut invented = self.invented(bridged, &sources, &summaries)?;
         let mut all = Vec::new();
         for (i, event) in events.iter().enumerate() {
             let Some(at) = self.decision(event.turn) else { continue };
-            let (from, segment) = (self.step(event.turn), log.turns[event.turn as usize].segment);
+            let from = self.step(event.turn);
             let until = events.get(i + 1).map_or(log.n_steps() as u32, |next| self.step(next.turn));
-            let stays = Stays::of(log, segment);
-            let since = i.checked_sub(1).map_or(0, |before| self.step(events[before].turn));
-            let before = i.checked_sub(1).map(|before| log.turns[events[before].turn as usize].segment);
-            let stood_before = before.map(|before| Stays::of(log, before));
-            let kept_tokens = stays.0.iter().map(|&step| u64::from(log.tokens[step as usize])).sum();
-            let is_gone = |step: u32| {
-                let of = &log.trajectory.steps[step as usize];
-                of.segment < segment && of.turn > 0 && !stays.has(step)
-            };
-            let summary = summary(&event.after);
-            // What stood before the summary, which is a step of its own.
-            let told =
-                (0..from).rev().find(|&step| log.kind(step) == Kind::Compaction).unwrap_or(from) as usize;
-            let stood = |words: &[u64]| sources.hold_before(words, told);
-            let known = known_atoms(&bridged.log, &summary, from, &stood);
-            let lost = lost[i].iter().filter(|need| !stays.mention(&bridged.log, need));
+            let before = i.checked_sub(1).map(|before| (self.step(events[before].turn), &stays[before]));
+            let is_gone = |step: u32| stays[i].leave(log, step);
             // What an earlier compaction had taken out does not go again.
             let goes = |step: u32| {
-                is_gone(step) && (step >= since || stood_before.as_ref().is_some_and(|stays| stays.has(step)))
+                is_gone(step) && before.is_none_or(|(since, stood)| step >= since || stood.has(step))
             };
+            let (n_named, invented) = std::mem::take(&mut invented[i]);
             let (shorter, is_billed) = self.shorter(at);
             let change = self.change(at, &shorter, shorter.cached_without, is_billed);
+            let n_steps = (0..from).filter(|&step| goes(step)).count();
+            let shown = self.shown(at);
+            let is_shown = n_steps > 0 && shown.is_none_or(|share| share >= 0.5);
+            let n_summary = tokenizer.count(&summaries[i]) as u32;
             all.push(Compaction {
+                summary_tokens: n_summary,
+                kept_tokens: stays[i].0.iter().map(|&step| u64::from(log.tokens[step as usize])).sum(),
+                summary_cost: self.summary_cost(at, &shorter, n_summary),
+                n_names_alone: lost[i].1,
+                shown,
+                invented: is_shown.then_some(invented),
+                n_named,
+                words: typed.gone(0..from, until, (&goes, &is_gone), &summaries[i]),
                 change: Change {
-                    n_steps: (0..from).filter(|&step| goes(step)).count(),
+                    n_steps,
+                    lost: lost[i].0.iter().map(|need| lost_of(&bridged.log, need)).collect(),
                     again: self.reads.again(log, from..until, &is_gone),
                     ..change
                 },
-                summary_tokens: tokenizer.count(&summary) as u32,
-                kept_tokens,
-                lost: lost.map(|need| lost_of(&bridged.log, need, &summary)).collect(),
-                n_named: known.len(),
-                words: typed.gone(0..from, until, (&goes, &is_gone), &summary),
-                // A part of a longer path or name is none, where its words stood one after the other.
-                invented: known
-                    .into_iter()
-                    .filter(|(atom, is_known)| !is_known && !stood(&runs::words(atom)))
-                    .map(|(atom, _)| atom)
-                    .collect(),
             });
         }
-        all
+        Ok(all)
+    }
+
+    /// Beside each compaction how many things its summary names, and which of them stand nowhere before it.
+    fn invented(
+        &self,
+        bridged: &Bridged,
+        sources: &Runs,
+        summaries: &[String],
+    ) -> anyhow::Result<Vec<(usize, Vec<String>)>> {
+        let mut all = Vec::new();
+        for (event, summary) in bridged.run.events.iter().zip(summaries) {
+            let told = self.told(self.step(event.turn));
+            let stood = |words: &[u64]| sources.hold_before(words, told as usize);
+            let known = known_atoms(&bridged.log, &written(summary), told, &stood);
+            let unknown = known.iter().filter(|(_, is_known)| !is_known).map(|(atom, _)| atom.clone());
+            all.push((known.len(), unknown.collect::<Vec<_>>()));
+        }
+        let places = Places::of(self.log, all.iter().flat_map(|(_, unknown)| unknown.clone()).collect())?;
+        for ((_, unknown), event) in all.iter_mut().zip(&bridged.run.events) {
+            let told = self.told(self.step(event.turn));
+            unknown.retain(|atom| places.steps(atom).first().is_none_or(|first| *first >= told));
+        }
+        Ok(all)
+    }
+
+    /// The newest summary before a step: it is a step of its own.
+    fn told(&self, step: u32) -> u32 {
+        (0..step).rev().find(|&step| self.log.kind(step) == Kind::Compaction).unwrap_or(step)
+    }
+
+    /// How much of the prompt before this one the log shows.
+    fn shown(&self, at: usize) -> Option<f64> {
+        let before = &self.sent.decisions[at.checked_sub(1)?];
+        let usage = self.log.usage(before.turn).filter(|usage| usage.input > 0)?;
+        Some((self.log.rate(before.turn)?.counted(before.tokens_sent) / usage.input as f64).min(1.0))
+    }
+
+    /// What the call that wrote a summary cost, which most logs do not show: its prompt is the one before, and all that it wrote is
+    /// the summary.
+    fn summary_cost(&self, at: usize, shorter: &Shorter, n_summary: u32) -> Option<[f64; 2]> {
+        let turn = self.sent.decisions[at].turn;
+        let (prices, [prompt, _]) = (self.tariff.at(turn), shorter.billed);
+        let written = self.log.rate(turn).map_or(1.0, |rate| rate.counted(1)) * f64::from(n_summary);
+        let written = prices.output * prices.times(prompt).1 * written;
+        let prompts = [prices.prompt(prompt, prompt, prompt), prices.uncached(prompt)];
+        (n_summary > 0).then_some(prompts.map(|prompt| prompt + written))
     }
 
     /// Where the decision of a turn stands among those that were sent.
@@ -278,29 +375,58 @@ impl Bench<'_> {
             paid_after: shorter.paid_after(self.alive[at], prices),
             n_left: decisions[at + 1..].iter().take_while(|d| segment(d) == segment(decision)).count() as u32,
             n_steps: 0,
+            lost: Vec::new(),
             again: Vec::new(),
         }
     }
 }
 
-/// Steps of earlier segments that stand in the prompts of one, in order.
-struct Stays(Vec<u32>);
+/// Steps of earlier segments that stand in the prompts of one, in order, and which one.
+struct Stays(Vec<u32>, u32);
 
 impl Stays {
     fn of(log: &Log, segment: u32) -> Self {
-        let mut all: Vec<u32> = log.pinned_before(segment).chain(log.kept_in(segment)).collect();
+        let pinned = log.pinned_before(segment).filter(|&step| !leaves(log, step));
+        let mut all: Vec<u32> = pinned.chain(log.kept_in(segment)).collect();
         all.sort_unstable();
-        Stays(all)
+        Stays(all, segment)
     }
 
     fn has(&self, step: u32) -> bool {
         self.0.binary_search(&step).is_ok()
     }
 
+    /// Whether a step stood in an earlier segment, and does not stand in this one.
+    fn leave(&self, log: &Log, step: u32) -> bool {
+        let of = &log.trajectory.steps[step as usize];
+        of.segment < self.1 && !self.has(step) && (of.turn > 0 || leaves(log, step))
+    }
+
     /// Whether what is needed stands in one of them.
     fn mention(&self, log: &Log, need: &Need) -> bool {
         log.mentions_of_atom(need.atom).any(|mention| self.has(log.spans[mention.span as usize].step))
     }
+}
+
+/// Products whose compactions take the first prompt of the user, too, if no record says that it is kept.
+const LEAVE_TASK: [&str; 6] = ["claude-code", "gemini-cli", "kimi-cli", "opencode", "pi", "qwen-code"];
+
+/// Whether a step is such a prompt.
+fn leaves(log: &Log, step: u32) -> bool {
+    let of = &log.trajectory.steps[step as usize];
+    let is_typed = of.role == Role::User && of.kind == Kind::Message;
+    is_typed && log.trajectory.agent.as_deref().is_some_and(|agent| LEAVE_TASK.contains(&agent))
+}
+
+/// How Claude Code begins what it says behind a summary: that is not the model's.
+const BEHIND: &str = "\nIf you need specific details from before compaction";
+
+/// What the model wrote of a summary, without a tag around it, which is a form that it was asked for.
+fn written(summary: &str) -> String {
+    let text = summary.split_once(BEHIND).map_or(summary, |(text, _)| text).trim_start();
+    let tag = text.strip_prefix('<').and_then(|rest| rest.split_once('>'));
+    let parted = tag.and_then(|(tag, rest)| rest.split_once(&format!("</{tag}>")));
+    parted.map_or_else(|| text.to_owned(), |(inside, behind)| format!("{inside}{behind}"))
 }
 
 /// The text that stands in the place of a scope.
@@ -312,14 +438,18 @@ fn summary(after: &[Block]) -> String {
     generated.collect::<Vec<_>>().join("\n")
 }
 
-fn lost_of(log: &Log, need: &Need, summary: &str) -> Lost {
-    let atom = log.atom(need.atom).text.to_owned();
-    // Of a path its last part is a name.
-    let name = atom.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(&atom);
+fn lost_of(log: &Log, need: &Need) -> Lost {
+    let line = log.span_text(need.cheapest);
+    // A path goes by its longest spelling in the whole log: told is the one that stood there.
+    let mut atom = log.atom(need.atom).text;
+    while let Some((_, rest)) =
+        atom.split_once('/').filter(|_| need.kind == AtomKind::Path && !line.contains(atom))
+    {
+        atom = rest;
+    }
     Lost {
-        is_named: summary.contains(name),
-        atom,
-        line: log.span_text(need.cheapest).to_owned(),
+        atom: atom.to_owned(),
+        line: line.to_owned(),
         stood: log.turn_of(log.spans[need.cheapest as usize].step),
         seen: need.turn - need.gap,
         needed: need.turn,

@@ -11,6 +11,9 @@ use crate::trajectory::{Kind, Role};
 /// Shorter sentences say little (`go on`, `thanks`).
 const LEAST: usize = 5;
 
+/// How Claude Code begins the first message of a session that carries out a plan: the model had written it.
+const OF_MODEL: &str = "Implement the following plan:";
+
 /// A sentence of the user.
 pub struct Words {
     pub turn: u32,
@@ -69,7 +72,7 @@ impl<'a> Typed<'a> {
         let log = self.log;
         let typed = steps.filter(move |&step| {
             let step = &log.trajectory.steps[step as usize];
-            step.role == Role::User && step.kind == Kind::Message
+            step.role == Role::User && step.kind == Kind::Message && !step.text.starts_with(OF_MODEL)
         });
         typed.flat_map(move |step| {
             let text = log.trajectory.steps[step as usize].text.as_str();

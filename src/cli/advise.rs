@@ -135,7 +135,7 @@ fn answered(
     let plan = Plan::parse("advise.toml", &menu.experiment()?, &catalogue())?;
     let (place, candidates) = menu.places(&plan)?;
     let sessions = replayed(data, rows, indices, &plan, pool, output)?;
-    let advisor = Advisor::new(&sessions, place, &candidates, args.margin, None);
+    let advisor = Advisor::new(&sessions, place, &candidates, args.margin);
     let advice = advisor.advice();
     Ok(Answer {
         menu,

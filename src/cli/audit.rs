@@ -74,26 +74,29 @@ fn time(micros: i64) -> String {
 fn as_json(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> Value {
     let change = |row: &TrajectoryRow, change: &Change| {
         let again = change.again.iter();
+        let lost = change.lost.iter().map(|lost| {
+            json!({
+                "what": lost.atom, "line": lost.line, "stood_at": lost.stood, "last_seen_at": lost.seen,
+                "used_at": lost.needed,
+            })
+        });
         json!({
             "turn": change.turn, "time": change.time.map(time), "prompt_before": change.before, "prompt_after": change.after,
             "billed": change.is_billed, "cost_of_lost_cache": dollars(row, change.cost),
             "paid_after_calls": change.paid_after.filter(|n| *n <= change.n_left), "calls_left": change.n_left,
-            "steps": change.n_steps,
+            "steps": change.n_steps, "lost": lost.collect::<Vec<_>>(),
             "read_again": again.map(|a| json!({"path": a.path, "before": a.before, "turn": a.turn, "tokens": a.tokens})).collect::<Vec<_>>(),
         })
     };
     let compaction = |row: &TrajectoryRow, of: &Compaction| {
         let mut value = change(row, &of.change);
-        let lost = of.lost.iter().map(|lost| {
-            json!({
-                "what": lost.atom, "line": lost.line, "stood_at": lost.stood, "last_seen_at": lost.seen,
-                "used_at": lost.needed, "named_in_summary": lost.is_named,
-            })
-        });
         let words = of.words.iter().map(|words| json!({"turn": words.turn, "text": words.text}));
         value["summary_tokens"] = json!(of.summary_tokens);
         value["kept_tokens"] = json!(of.kept_tokens);
-        value["lost"] = lost.collect();
+        value["cost_of_summary"] =
+            json!(of.summary_cost.and_then(|[low, high]| Some([dollars(row, low)?, dollars(row, high)?])));
+        value["used_with_the_name_alone"] = json!(of.n_names_alone);
+        value["prompt_before_in_the_log"] = json!(of.shown);
         value["named"] = json!(of.n_named);
         value["named_nowhere_before"] = json!(of.invented);
         value["user_words_gone"] = words.collect();
@@ -159,10 +162,29 @@ fn session(row: &TrajectoryRow, audit: &Audit) -> String {
             }
         );
         text += &money(row, &of.change);
-        text += &listed("lost and used again", &of.lost, lost);
-        text += &listed(&format!("named and not there before (of {})", of.n_named), &of.invented, |atom| {
-            format!("`{}`", inspect::line(atom, 80))
-        });
+        if let Some([low, high]) =
+            of.summary_cost.and_then(|[low, high]| Some([dollars(row, low)?, dollars(row, high)?]))
+        {
+            text += &format!(
+                "    writing the summary: ${low:.2} to ${high:.2}, by what of its prompt the cache served\n"
+            );
+        }
+        text += &listed("lost and used again", &of.change.lost, lost);
+        if of.n_names_alone > 0 {
+            let n = count(of.n_names_alone as u64, "more thing");
+            text += &format!("      {n} stood there by name alone\n");
+        }
+        text += &match &of.invented {
+            Some(invented) => {
+                listed(&format!("named and not there before (of {})", of.n_named), invented, |atom| {
+                    format!("`{}`", inspect::line(atom, 80))
+                })
+            }
+            None => {
+                "    named and not there before: not to be told, the log does not show what was replaced\n"
+                    .to_owned()
+            }
+        };
         text += &listed("typed by the user and gone", &of.words, |words| {
             format!("turn {}: \"{}\"", words.turn, inspect::line(&words.text, 120))
         });
@@ -177,6 +199,7 @@ fn session(row: &TrajectoryRow, audit: &Audit) -> String {
             prompt(change)
         );
         text += &money(row, change);
+        text += &listed("lost and used again", &change.lost, lost);
         text += &again(change);
     }
     if !rest.is_empty() {
@@ -212,9 +235,8 @@ fn money(row: &TrajectoryRow, change: &Change) -> String {
 
 fn lost(lost: &Lost) -> String {
     format!(
-        "`{}`{} in \"{}\" (turn {}), last mentioned at {}, used at {}",
+        "`{}` in \"{}\" (turn {}), last mentioned at {}, used at {}",
         inspect::line(&lost.atom, 60),
-        if lost.is_named { ", of which the name alone is left," } else { "" },
         inspect::line(lost.line.trim(), 100),
         lost.stood,
         lost.seen,

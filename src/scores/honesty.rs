@@ -147,12 +147,19 @@ pub fn known_atoms(
     stands: &dyn Fn(&[u64]) -> bool,
 ) -> Vec<(String, bool)> {
     let known = |(atom, kind): (String, AtomKind)| {
-        // What is quoted need not have stood between quotation marks before.
-        let is_known =
-            mentioned_before(log, &atom, until) || (kind == AtomKind::Quoted && stands(&words(&atom)));
+        let is_known = mentioned_before(log, &atom, until) || stands_as(&atom, kind, stands);
         (atom, is_known)
     };
     atoms_of(text).into_iter().map(known).collect()
+}
+
+/// Whether the words of an atom stand there in another form: as a part of a longer name or without quotation marks, the value of
+/// a key alone (`line=302`, where lines are numbered), and the names of a list that slashes part (`fmt/lint/test`).
+fn stands_as(atom: &str, kind: AtomKind, stands: &dyn Fn(&[u64]) -> bool) -> bool {
+    let value = atom.rsplit_once('=').map(|(_, value)| value).filter(|_| kind == AtomKind::Number);
+    let mut names = atom.split('/').filter(|name| !name.is_empty());
+    let is_list = kind == AtomKind::Path && !atom.starts_with('/') && !atom.contains('.');
+    stands(&words(value.unwrap_or(atom))) || is_list && names.all(|name| stands(&words(name)))
 }
 
 /// The distinct atoms of a text, in their normal form.
@@ -189,6 +196,23 @@ fn quotes(text: &str) -> Vec<Vec<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_atom_is_known_in_another_form() {
+        let log =
+            Log::script("user: run fmt and the test\nagent: app/list/tree.go has 302 lines\naction: ls");
+        let source = Runs::new(log.trajectory.steps.iter().map(|step| &step.text));
+        let stands = |words: &[u64]| source.hold_before(words, 3);
+        let made_up = |text: &str| -> Vec<String> {
+            known_atoms(&log, text, 3, &stands).into_iter().filter(|of| !of.1).map(|of| of.0).collect()
+        };
+        assert_eq!(made_up("fmt/test/run at line 302 of list/tree.go, tree.go"), Vec::<String>::new());
+        assert_eq!(
+            made_up("fmt/lint/test at line 303 of list/app.go"),
+            ["fmt/lint/test", "line=303", "list/app.go"]
+        );
+    }
+
     use crate::strategies::Flaw;
 
     #[test]

@@ -926,6 +926,8 @@ mod tests {
             told(&call("str_replace_editor", r#"{"command":"create","path":"/a/b.py","file_text":"t"}"#));
         assert_eq!((kind.as_str(), bodies), ("edit_file /a/b.py", vec!["t".to_owned()]));
         assert_eq!(told(&call("Read", r#"{"file_path":"/a/b.py"}"#)).0, "read_file /a/b.py");
+        // As opencode writes it.
+        assert_eq!(told(&call("read", r#"{"filePath":"/a/b.py"}"#)).0, "read_file /a/b.py");
         assert_eq!(told(&call("get_order_details", r#"{"order_id":"W1"}"#)).0, "api_call -");
         assert_eq!(told(&call("shell", r#"{"command":["bash","-lc","cat x.py"]}"#)).0, "read_file x.py");
     }

@@ -93,6 +93,24 @@ fn a_limit_of_file_size_is_an_error_that_names_the_file() {
     refused(run());
     done(run());
     refused(limited(&["report"], place.at("run"), "report"));
+    let export = ["export", "--variant", "truncate"];
+    refused(limited(&export, place.at("run"), "prompts.jsonl"));
+    // What a sweep reads before that is smaller than its figure.
+    let sweep =
+        ["sweep", "--quiet", "--preset", "claude-api-clear-tool-uses", "--vary", "trigger.tokens=1k,2k"];
+    let log = || some_logs(1)[0].clone();
+    done(limited(&sweep, log(), "swept"));
+    let before = place.files("swept");
+    let n_figure = before["sweep.png"].len();
+    let output =
+        limited(&sweep, log(), "swept").env("LIMIT", (n_figure / 1024).to_string()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains(&format!("cannot write {}", place.at("swept/sweep.png").display())),
+        "{}",
+        stderr(&output)
+    );
+    assert!(place.files("swept") == before);
 }
 
 /// A file's name that would colour, overwrite and turn round a terminal.

@@ -34,7 +34,7 @@ impl Answer {
         match (told, of.break_even) {
             (Told::TooLittle, _) => "too little",
             _ if !of.fits() => "does not fit",
-            _ if of.is_not_worse(self.margin, self.advice.keeps) => "not worse",
+            _ if of.is_not_worse(self.margin, self.advice.kept.hi()) => "not worse",
             (Told::Worse, None) => "worse",
             _ => "open",
         }

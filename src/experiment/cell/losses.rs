@@ -6,7 +6,7 @@ use super::super::dataset::Dataset;
 use super::super::plan::Plan;
 use super::{Models, Prepared, Scene, recipe};
 use crate::context::log::Log;
-use crate::context::needs::Need;
+use crate::context::needs::{Group, Need};
 use crate::replay::Run;
 use crate::scores::Rows;
 use crate::scores::readers::Readers;
@@ -76,4 +76,11 @@ pub fn bridged(data: &Dataset, plan: &Plan, index: usize) -> anyhow::Result<Brid
     drop(scene);
     let lost = misses.lost.iter().map(|&need| own.questions.needs.list[need].clone()).collect();
     Ok(Bridged { log: own.log, run, lost })
+}
+
+/// The needs of what tools or the user had said that did not stand in their prompts as these were sent.
+pub fn unsent(data: &Dataset, plan: &Plan, index: usize) -> anyhow::Result<Vec<Need>> {
+    let own = Prepared::load(data, plan, index, false)?;
+    let is_unsent = |need: &Need| !need.supported && need.group == Group::Headline;
+    Ok(own.questions.needs.list.into_iter().filter(is_unsent).collect())
 }

@@ -34,7 +34,7 @@ use crate::strategies;
 use crate::text::tokens::Tokenizer;
 use crate::triggers;
 
-pub use losses::{Bridged, Loss, bridged, losses};
+pub use losses::{Bridged, Loss, bridged, losses, unsent};
 pub use plays::{Played, Plays, plays};
 use replays::Replays;
 pub use shelf::{Prepared, Shelf};

@@ -121,8 +121,9 @@ impl Session for Gemini {
         if let Some(messages) = line.messages {
             messages.0.into_iter().for_each(|message| run.add(message));
         }
+        let mut n_unseen = 0;
         if let Some(messages) = line.set.and_then(|set| set.messages) {
-            run.set(messages.0);
+            n_unseen = run.set(messages.0);
         }
         if let Some(id) = line.rewind_to {
             let n = run.rewind(&id.0);
@@ -131,6 +132,7 @@ impl Session for Gemini {
             let Line { id, timestamp, content, thoughts, tokens, model, calls, .. } = line;
             run.add(Logged { id, timestamp, kind: Some(kind), content, thoughts, tokens, model, calls });
         }
+        self.losses.add_n("message that was replaced before a call saw it left out", n_unseen);
         Ok(())
     }
 
@@ -184,7 +186,9 @@ impl Run {
         at
     }
 
-    fn set(&mut self, messages: Vec<Logged>) {
+    /// Replaces the list; says how many messages of the one before no call saw. A session that goes on is begun anew and then
+    /// filled, or written down once more: those replies were not counted again.
+    fn set(&mut self, messages: Vec<Logged>) -> u64 {
         self.live.clear();
         let mut list = Vec::with_capacity(messages.len());
         for message in messages {
@@ -192,7 +196,30 @@ impl Run {
             list.push(self.keep(id.clone(), message));
             self.live.push(id);
         }
+        let n_unseen = self.drop_unseen();
         self.events.push(Event::Set(list));
+        n_unseen
+    }
+
+    /// Drops the newest list with what was written behind it, if that is nothing, or if no reply among it was counted.
+    fn drop_unseen(&mut self) -> u64 {
+        let Some(from) = self.events.iter().rposition(|event| matches!(event, Event::Set(_))) else {
+            return 0;
+        };
+        let behind = self.events[from + 1..].iter().filter_map(|event| match event {
+            Event::Message(at) => self.messages[*at].as_ref(),
+            _ => None,
+        });
+        let is_reply =
+            |message: &&Logged| matches!(message.kind.as_deref(), Some("gemini" | "model" | "assistant"));
+        let n_replies = behind.clone().filter(is_reply).count();
+        let is_counted = |message: &Logged| message.tokens.is_some();
+        let is_seen = behind.clone().any(is_counted) || !self.messages.iter().flatten().any(is_counted);
+        if behind.clone().next().is_some() && (is_seen || n_replies == 0) {
+            return 0;
+        }
+        let n = |event: Event| if let Event::Set(list) = event { list.len() } else { 1 };
+        self.events.drain(from..).map(n).sum::<usize>() as u64
     }
 
     /// Takes back what stands from this message on, in all lists; says how many messages.
@@ -302,7 +329,13 @@ impl Logged {
             let tool = call.name.unwrap_or_else(|| UNKNOWN_TOOL.to_owned());
             let arguments = call.args.unwrap_or_default().0;
             reply.call(Call::new(call.id.clone(), tool.clone(), arguments), &mut Vec::new(), draft);
-            results.push((call.id, tool, call.result.unwrap_or_default(), call.status));
+            let mut result = call.result.unwrap_or_default();
+            // A session that goes on has the results of all calls of a reply at each of them.
+            let is_own = |id: &Option<String>| id.is_none() || *id == call.id;
+            result
+                .0
+                .retain(|part| part.function_response.as_ref().is_none_or(|response| is_own(&response.id)));
+            results.push((call.id, tool, result, call.status));
         }
         reply.end(draft);
         for (id, tool, result, status) in results {

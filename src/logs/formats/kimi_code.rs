@@ -366,20 +366,37 @@ pub(super) fn say(content: Content, reply: &mut Reply, draft: &mut Draft) {
 
 /// Writes a compaction of a context of so many messages; returns how many there are now.
 fn compact(line: Line, n_messages: u64, draft: &mut Draft) -> u64 {
-    let summary = line.summary.unwrap_or_default();
-    let text = line.context_summary.unwrap_or_else(|| summary.into_text(&mut draft.losses));
+    let summary = line.summary.unwrap_or_default().into_text(&mut draft.losses);
+    let said = line.context_summary.unwrap_or_else(|| summary.clone());
+    // What the product says around the summary is not the model's.
+    let parts = said.split_once(&summary).filter(|_| !summary.is_empty());
+    let around = parts.map(|(before, behind)| [before.trim(), behind.trim()].join("\n\n"));
+    let text = if around.is_some() { summary } else { said };
+    let n_now = compact_to(text, line.n_kept, line.n_compacted, n_messages, draft);
+    around.filter(|around| !around.trim().is_empty()).into_iter().for_each(|around| draft.notice(around));
+    n_now
+}
+
+/// Writes the summary `text` in the place of all but what is kept; returns how many messages there are now.
+fn compact_to(
+    text: String,
+    n_kept: Option<Scalar>,
+    n_compacted: Option<Scalar>,
+    n_messages: u64,
+    draft: &mut Draft,
+) -> u64 {
     let (mut n, mut message) = (0, None);
     let mut count = |position: u32| {
         n += u64::from(message.replace(position) != Some(position));
         n
     };
-    if let Some(n_kept) = line.n_kept.and_then(Scalar::count) {
+    if let Some(n_kept) = n_kept.and_then(Scalar::count) {
         draft.compact_but(text, |step| {
             step.kind == Kind::Message && step.role == Role::User && count(step.message) <= n_kept
         });
         return n_kept + 1;
     }
-    let n_tail = n_messages.saturating_sub(line.n_compacted.and_then(Scalar::count).unwrap_or(n_messages));
+    let n_tail = n_messages.saturating_sub(n_compacted.and_then(Scalar::count).unwrap_or(n_messages));
     draft.compact_but(text, |step| count(step.message) <= n_tail);
     n_tail + 1
 }

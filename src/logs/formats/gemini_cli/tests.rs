@@ -174,3 +174,51 @@ fn several_sessions_in_a_file_and_their_origins() {
     assert!(matches!(origin(session("a").as_bytes(), true), Origin::Uuid(id) if id == "a"));
     assert!(matches!(origin(br#"{"sessionId":"a","uuid":"u"}"#, true), Origin::None));
 }
+
+/// A session that goes on writes a header and an empty list, then the whole list, in which each call of a reply has the results of all.
+#[test]
+fn a_session_that_goes_on_is_no_compaction() {
+    let set = |messages: &[String]| format!(r#"{{"$set":{{"messages":[{}]}}}}"#, messages.join(","));
+    let response = |id: &str, text: &str| {
+        format!(r#"{{"functionResponse":{{"id":"{id}","name":"ls","response":{{"output":"{text}"}}}}}}"#)
+    };
+    let both = |of: [&[&str]; 2]| {
+        let call = |id: &str, results: &[&str]| {
+            let results: Vec<String> = results.iter().map(|id| response(id, &format!("{id}.py"))).collect();
+            format!(
+                r#"{{"id":"{id}","name":"ls","args":{{"path":"{id}"}},"result":[{}],"status":"success"}}"#,
+                results.join(",")
+            )
+        };
+        let calls = [call("c1", of[0]), call("c2", of[1])].join(",");
+        format!(
+            r#"{{"id":"2","type":"gemini","content":"I look.","tokens":{{"input":50,"output":4}},"toolCalls":[{calls}]}}"#
+        )
+    };
+    let (context, task) = (user("0", "Today is Friday."), user("1", "List it."));
+    let alone = both([&["c1"], &["c2"]]);
+    let again = both([&["c1", "c2"], &["c1", "c2"]]);
+    let copy =
+        alone.replace(r#""id":"2""#, r#""id":"7""#).replace(r#""tokens":{"input":50,"output":4},"#, "");
+    let head = [HEADER.to_owned(), set(std::slice::from_ref(&context)), task.clone(), alone.clone()];
+    let on = [
+        HEADER.to_owned(),
+        set(std::slice::from_ref(&context)),
+        set(&[context.clone(), task.clone(), again]),
+    ];
+    let end = [user("5", "Go on."), done("6")];
+    let outlined = |lines: &[String]| {
+        let (runs, losses) = read("gemini-cli", lines);
+        assert!(runs[0].steps.iter().all(|step| step.edit.is_none()));
+        (outline(&runs[0]), told(&losses))
+    };
+    let (plain, losses) = outlined(&[&head[..], &end].concat());
+    assert_eq!((plain.len(), losses.len()), (9, 0));
+    let (lived, losses) = outlined(&[&head[..], &on, &end].concat());
+    assert_eq!(lived, plain);
+    assert_eq!(losses, ["1 message that was replaced before a call saw it left out"]);
+    // Once more all is written down behind the list, and replaced.
+    let whole = set(&[context, task.clone(), alone]);
+    let (lived, _) = outlined(&[&head[..], &on, &[task, copy, whole], &end].concat());
+    assert_eq!(lived, plain);
+}

@@ -48,7 +48,7 @@ fn texts(t: &Trajectory) -> Vec<&str> {
 fn a_session_with_a_compaction() {
     let prompt =
         r#"{"type":"turn.prompt","input":[{"type":"text","text":"List it."}],"origin":{"kind":"user"}}"#;
-    let compaction = r#"{"type":"context.apply_compaction","summary":"S","contextSummary":"So far: S","compactedCount":5,"keptUserMessageCount":1}"#;
+    let compaction = r#"{"type":"context.apply_compaction","summary":"Listed a.py.","contextSummary":"Compacted.\nListed a.py.\n\nAll is in /k/wire.jsonl.","compactedCount":5,"keptUserMessageCount":1}"#;
     let lines = [
         vec![
             r#"{"type":"metadata","protocol_version":"1.4"}"#.to_owned(),
@@ -76,7 +76,9 @@ fn a_session_with_a_compaction() {
             "0 1 tool observation a.py <system>1 line</system>",
             "0 2 user message Sort it.",
             "0 2 agent message Sorted.",
-            "1 3 user compaction So far: S",
+            "1 3 user compaction Listed a.py.",
+            // What the product says around it.
+            "1 3 system message Compacted.  All is in /k/wire.jsonl.",
             "1 3 user message Go on.",
         ]
     );

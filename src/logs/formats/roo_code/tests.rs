@@ -131,6 +131,17 @@ fn what_a_compaction_kept_was_seen_before_it() {
     );
     let kept: Vec<Option<u32>> = t.steps.iter().map(|s| s.kept_to).collect();
     assert_eq!(kept, [None, None, Some(1), Some(1), None, None]);
+    // Of two without a name the earlier one's mark is gone, with what it replaced.
+    let messages = messages.replace(r#","condenseId":"x""#, "");
+    let shown = |n: u32| {
+        format!(
+            r#"{{"ts":17000000{n}000,"type":"say","say":"condense_context","contextCondense":{{"summary":"s"}}}}"#
+        )
+    };
+    let shown = format!("[{},{}]", shown(20), shown(40));
+    let (_, of_two, _) =
+        read(&[("abc/api_conversation_history.json", &messages), ("abc/ui_messages.json", &shown)]);
+    assert_eq!(of_two, outline);
     // Nobody says when: it stands where it is.
     let (_, alone, _) = read(&[("abc/api_conversation_history.json", &messages)]);
     assert_eq!(alone[2], "2 user compaction text 29");
