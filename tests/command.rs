@@ -25,6 +25,7 @@ name = 'drop-all'
 [[strategies]]
 name = 'command'
 command = ['python3', 'mine.py']
+files = ['helper.txt']
 [[triggers]]
 name = 'turns'
 n = 4
@@ -48,6 +49,7 @@ fn a_strategy_in_python_stands_beside_ours_and_is_run_once() {
     let at = |name: &str| place.path().join(name);
     let logs = root().join("datasets/coding").display().to_string();
     fs::write(at("mine.py"), MINE).unwrap();
+    fs::write(at("helper.txt"), "what it reads").unwrap();
     fs::write(at("x.toml"), EXPERIMENT).unwrap();
     assert!(program(place.path(), &["ingest", &logs, "--out", "data"]).0.status.code() < Some(2));
     let run = ["run", "x.toml", "--data", "data", "--out", "run", "--limit", "4", "--threads", "2"];

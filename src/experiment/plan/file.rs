@@ -243,8 +243,8 @@ impl<'a> Reader<'a> {
                     models = named.into_iter().map(|name| Some(name).filter(|n| n != NO_MODEL)).collect();
                 }
                 "seed" if is_strategy => seeds = self.one_or_more(key, value)?,
-                // A program with its arguments is written as everywhere.
-                "command" if entry.keys().contains(&key) && is_texts(value.get_ref()) => {
+                // A program with its arguments, and its files, are written as everywhere.
+                "command" | "files" if entry.keys().contains(&key) && is_texts(value.get_ref()) => {
                     params.push((key, span, vec![self.source.value(key, value)?]));
                 }
                 _ if entry.keys().contains(&key) => params.push((key, span, self.values(key, value)?)),
