@@ -11,7 +11,7 @@ NATIVE := source tests/native.sh &&
 export PORTABLE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build wheel wheel-test run test soak differential formats lint coverage bench figures clean
+.PHONY: help setup build wheel wheel-test run test soak differential formats peers lint coverage bench figures clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -74,6 +74,9 @@ differential: ## Drive the real libraries with the same message lists and record
 
 formats: build ## Count, price and time what is read of real logs, beside agentpile; needs pyarrow and the folders of TRAJPRESS_LOGS, TRAJPRESS_FORMATS
 	@for what in counts usage speed agentpile; do python3 tests/formats.py $(BIN) $$what || exit 1; done
+
+peers: build ## Run compressors of others over real logs, and keep the rows in reports/peers; needs TRAJPRESS_LOGS and a PYTHON of 3.12 (reports/peers)
+	$(or $(PYTHON),python3) examples/peers/run.py $(BIN)
 
 lint: setup ## Check formatting and lints
 	$(CARGO) fmt --check

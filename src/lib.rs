@@ -24,6 +24,7 @@ mod logs;
 mod models;
 mod params;
 mod policies;
+mod programs;
 mod replay;
 mod report;
 mod scopes;

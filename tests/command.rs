@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use trajpress::internals::store::{self, VariantRow};
+use trajpress::internals::store::{self, ScoreRow, VariantRow};
 
 const MINE: &str = "
 import trajpress
@@ -25,6 +25,7 @@ name = 'drop-all'
 [[strategies]]
 name = 'command'
 command = ['python3', 'mine.py']
+files = ['helper.txt']
 [[triggers]]
 name = 'turns'
 n = 4
@@ -48,6 +49,7 @@ fn a_strategy_in_python_stands_beside_ours_and_is_run_once() {
     let at = |name: &str| place.path().join(name);
     let logs = root().join("datasets/coding").display().to_string();
     fs::write(at("mine.py"), MINE).unwrap();
+    fs::write(at("helper.txt"), "what it reads").unwrap();
     fs::write(at("x.toml"), EXPERIMENT).unwrap();
     assert!(program(place.path(), &["ingest", &logs, "--out", "data"]).0.status.code() < Some(2));
     let run = ["run", "x.toml", "--data", "data", "--out", "run", "--limit", "4", "--threads", "2"];
@@ -73,6 +75,107 @@ fn a_strategy_in_python_stands_beside_ours_and_is_run_once() {
         told.contains("strategy `command`: the program does not start") && told.contains("no ink"),
         "{told}"
     );
+}
+
+const MY_SCORE: &str = "
+import trajpress
+
+@trajpress.scorer(version='2', better='lower', unit='share')
+def shrunk(event):
+    print('words that are no answer')
+    assert event.later and event.params == {'by': 2}
+    tokens = [sum(m['tokens'] for m in messages) for messages in (event.before, event.after)]
+    return tokens[1] / tokens[0], tokens[0]
+
+trajpress.main()
+";
+
+const SCORED: &str = "
+name = 'mine'
+[scores]
+[[scores.programs]]
+command = ['python3', 'my_score.py']
+params = { by = 2 }
+[[strategies]]
+name = 'drop-all'
+[[strategies]]
+name = 'mask'
+[[strategies]]
+name = 'full'
+[[triggers]]
+name = 'turns'
+n = 4
+";
+
+/// Beside the scores of trajpress, pooled as they are, and never mixed with those of another program.
+#[test]
+fn a_score_in_python_stands_beside_ours() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    let logs = root().join("datasets/coding").display().to_string();
+    fs::write(at("my_score.py"), MY_SCORE).unwrap();
+    fs::write(at("x.toml"), SCORED).unwrap();
+    assert!(program(place.path(), &["ingest", &logs, "--out", "data"]).0.status.code() < Some(2));
+    let run = ["run", "x.toml", "--data", "data", "--out", "run", "--threads", "2"];
+    let (output, told) = program(place.path(), &run);
+    assert!(output.status.success(), "{told}");
+    let rows: Vec<ScoreRow> = store::read(&at("run/scores.parquet")).unwrap();
+    let (of_events, of_cells): (Vec<_>, Vec<_>) =
+        rows.iter().filter(|row| row.metric.starts_with("shrunk 2 #")).partition(|row| row.event.is_some());
+    assert!(
+        of_events.len() > of_cells.len() && of_cells.len() > 20,
+        "{} {}",
+        of_events.len(),
+        of_cells.len()
+    );
+    let sum = |rows: &[&ScoreRow]| rows.iter().map(|row| row.value.unwrap() * row.weight).sum::<f64>();
+    assert!((sum(&of_events) - sum(&of_cells)).abs() < 1e-6 * sum(&of_cells));
+    assert!(rows.iter().any(|row| row.metric == "unscored_share" && row.value == Some(0.0)));
+    let (output, told) = program(place.path(), &["report", "run"]);
+    assert!(output.status.success(), "{told}");
+    let page = fs::read_to_string(at("run/report/own.md")).unwrap();
+    let is_row = |line: &&str| line.starts_with("| drop-all") || line.starts_with("| mask");
+    assert!(page.contains("unit share, from 0 to 1, better: lower"), "{page}");
+    assert_eq!(page.lines().filter(is_row).filter(|line| line.contains('[')).count(), 2, "{page}");
+    assert!(fs::read_to_string(at("run/report/own.csv")).unwrap().contains("shrunk 2 #"));
+    // Another program is another score: told, and never mixed.
+    fs::write(at("my_score.py"), MY_SCORE.replace("tokens[1] / tokens[0]", "1 - tokens[1] / tokens[0]"))
+        .unwrap();
+    let (output, told) = program(place.path(), &run);
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("holds another run") && told.contains("shrunk 2 #"), "{told}");
+    // A strategy is no score, nor a score a strategy.
+    fs::write(at("mine.py"), MINE).unwrap();
+    fs::write(at("helper.txt"), "").unwrap();
+    let wrong = |from: &str, to: &str, says: &str| {
+        let text =
+            fs::read_to_string(at("x.toml")).unwrap() + EXPERIMENT.trim_start().split_once('\n').unwrap().1;
+        fs::write(at("y.toml"), text.replace(from, to)).unwrap();
+        let (output, told) = program(place.path(), &["run", "y.toml", "--data", "data", "--list"]);
+        assert!(output.status.code() == Some(2) && told.contains(says), "{told}");
+    };
+    wrong("my_score.py", "mine.py", "its greeting is to have `better`, `range` and `unit`");
+    wrong("'mine.py'", "'my_score.py'", "scores, and is no strategy");
+}
+
+/// The types of the package hold for the oldest Python that is promised, and for the newest that the checker knows.
+#[test]
+fn types_hold_for_old_and_new_python() {
+    let check = |version: &str| {
+        let mut python = Command::new("python3");
+        python.args(["-m", "mypy", "--strict", "--no-incremental", "--python-version", version]);
+        python.arg("python/trajpress").current_dir(root()).output().unwrap()
+    };
+    for version in ["3.9", "3.14"] {
+        let output = check(version);
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        let heard = String::from_utf8_lossy(&output.stderr);
+        if heard.contains("No module named mypy") {
+            eprintln!("SKIPPED: python3 has no mypy (`pip install mypy==1.18.2`): types are not checked");
+            return;
+        }
+        assert!(output.status.success(), "{version}: {told}{heard}");
+    }
 }
 
 /// The package calls the program, and reads its tables.
@@ -109,4 +212,83 @@ except ImportError as error:
     );
     assert!(lines[2] == "2" || lines[2].starts_with("SKIPPED"), "{told}");
     eprintln!("frames: {}", lines[2]);
+}
+
+/// It notes each event, and has a child.
+const NOTING: &str = "
+import subprocess, sys, time, trajpress
+
+child = subprocess.Popen(['sleep', '94'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+print(child.pid, file=open('children', 'a'))
+
+@trajpress.strategy(recursive=True)
+def noting(event):
+    is_left = any(m['kind'] == 'generated' for m in event.messages)
+    print('left' if is_left else 'new', file=open('events', 'a'))
+    time.sleep(event.params['seconds'])
+    return 'What was before.'
+
+trajpress.main()
+";
+
+#[cfg(target_os = "linux")]
+fn lives(process: &str) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    !status.is_empty() && !status.contains("State:\tZ")
+}
+
+#[cfg(target_os = "linux")]
+fn all_end(children: &Path) {
+    let soon = std::time::Instant::now() + std::time::Duration::from_secs(5);
+    let children = fs::read_to_string(children).unwrap();
+    assert!(!children.is_empty());
+    for child in children.lines() {
+        while lives(child) {
+            assert!(std::time::Instant::now() < soon, "the child {child} lives");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+}
+
+/// What a recursive program left is in its next scope; nothing is asked twice; nothing that it started outlives the run, be
+/// that interrupted.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_is_asked_once_and_ends_with_the_run() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    let logs = root().join("datasets/coding").display().to_string();
+    let experiment = |seconds: &str| {
+        let text =
+            EXPERIMENT.replace("files = ['helper.txt']", &format!("params = {{ seconds = {seconds} }}"));
+        fs::write(at("x.toml"), text).unwrap();
+    };
+    fs::write(at("mine.py"), NOTING).unwrap();
+    program(place.path(), &["ingest", &logs, "--out", "data"]);
+    experiment("0.0");
+    let run = ["run", "x.toml", "--data", "data", "--out", "run", "--limit", "3"];
+    let (output, told) = program(place.path(), &run);
+    assert!(output.status.success(), "{told}");
+    all_end(&at("children"));
+    let events = || fs::read_to_string(at("events")).unwrap();
+    let first = events();
+    let n_left = first.lines().filter(|line| *line == "left").count();
+    assert!(n_left > 2 && n_left < first.lines().count(), "{first}");
+    assert!(program(place.path(), &run).0.status.success());
+    assert_eq!(events(), first, "an unchanged program is not asked again");
+    // Interrupted while it thinks.
+    experiment("60.0");
+    fs::remove_file(at("children")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trajpress"));
+    command.env("PYTHONPATH", root().join("python")).env("PYTHONDONTWRITEBYTECODE", "1");
+    command.args(["run", "x.toml", "--data", "data", "--out", "other"]).current_dir(place.path());
+    let mut running = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let soon = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while events() == first {
+        assert!(std::time::Instant::now() < soon, "it is not asked");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    Command::new("sh").args(["-c", &format!("kill -INT {}", running.id())]).status().unwrap();
+    assert!(!running.wait().unwrap().success());
+    all_end(&at("children"));
 }

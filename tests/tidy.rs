@@ -21,7 +21,12 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("context", vec!["annotate", "store", "text", "trajectory", "turns"]),
         ("learn", vec!["context", "params", "text", "trajectory", "turns"]),
         ("triggers", vec!["context", "models", "params", "text", "trajectory", "turns"]),
-        ("strategies", vec!["context", "files", "learn", "models", "params", "text", "trajectory", "turns"]),
+        // Programs of users: what they are asked, and how they are kept alive.
+        ("programs", vec!["context", "files", "trajectory"]),
+        (
+            "strategies",
+            vec!["context", "files", "learn", "models", "params", "programs", "text", "trajectory", "turns"],
+        ),
         ("scopes", vec!["context", "params", "trajectory"]),
         ("replay", vec!["context", "models", "scopes", "strategies", "text", "trajectory", "triggers"]),
         ("export", vec!["context", "replay", "text", "trajectory"]),
@@ -32,7 +37,10 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
             vec!["context", "models", "params", "replay", "scopes", "settings", "strategies", "triggers"],
         ),
         // Scores read what a replay and its shadows recorded.
-        ("scores", vec!["context", "models", "replay", "store", "strategies", "text", "trajectory"]),
+        (
+            "scores",
+            vec!["context", "models", "programs", "replay", "store", "strategies", "text", "trajectory"],
+        ),
         (
             "experiment",
             vec![
@@ -74,6 +82,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
                 "models",
                 "params",
                 "policies",
+                "programs",
                 "replay",
                 "report",
                 "scores",

@@ -3,6 +3,7 @@
 set -euo pipefail
 wheel="$(cd "$(dirname "$1")" && pwd)/$(basename "$1")"
 data="$(cd "$(dirname "$0")/../datasets/coding" && pwd)"
+own="$(cd "$(dirname "$0")/../docs" && pwd)/own.md"
 
 fail() { echo "error: $1" >&2; exit 1; }
 bytes="$(wc -c <"$wheel")"
@@ -11,6 +12,7 @@ bytes="$(wc -c <"$wheel")"
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 python="${PYTHON:-python3}"
+begin="$SECONDS"
 # Debian's python has no venv until it is installed.
 "$python" -m venv "$work/venv" 2>/dev/null || {
   "$python" -m pip install --quiet --disable-pip-version-check --target "$work/virtualenv" virtualenv
@@ -34,28 +36,35 @@ for part in '^Over [0-9]* sessions' '^Nothing compressed: ' '^policy ' '^drop ol
   grep -q "$part" told || fail "the answer lacks \`$part\`: $(cat told)"
 done
 [ -s first/report/retention_savings.png ] || fail "there is no figure"
-# A strategy in Python, over the same data.
-cat >mine.py <<'END'
-import trajpress
+answered="$((SECONDS - seconds))"
 
-@trajpress.strategy(version="1")
-def newest(event: trajpress.Event) -> list:
-    return event.messages[-2:]
+# A strategy and a score in Python, as docs/own.md has them, word for word, over the same data.
+"$bin/python" - "$own" <<'END'
+import re, sys
 
-trajpress.main()
+text = open(sys.argv[1], encoding="utf-8").read()
+for name, body in re.findall(r"^`(\w+\.\w+)`[^\n]*:[^\n]*\n\n```\w+\n(.*?)```", text, re.S | re.M):
+    # As trajpress has to start it: in Git Bash the path is another one than in Windows.
+    python = "command = [" + repr(sys.executable)
+    open(name, "w", encoding="utf-8").write(body.replace('command = ["python3"', python))
+scores = re.search(r"```toml\n(\[scores\].*?)```", text, re.S)[1].replace('command = ["python3"', python)
+open("mine.toml", "a", encoding="utf-8").write(scores)
 END
-# As the program has to start it: in Git Bash the path is another one than in Windows.
-started="$("$bin/python" -c 'import sys; print(sys.executable)')"
-cat >mine.toml <<END
-name = "mine"
-[[strategies]]
-name = "command"
-command = ['$started', "mine.py"]
-[[triggers]]
-name = "turns"
-n = 4
-END
-"$bin/python" -c 'import trajpress; trajpress.run("mine.toml", "first/data", "mine", limit=4)' 2>heard ||
+"$bin/python" -c 'import trajpress; trajpress.run("mine.toml", "first/data", "run")' 2>heard ||
   fail "a strategy in Python failed: $(cat heard)"
-[ -s mine/cells.parquet ] || fail "the strategy in Python has no rows"
-echo "ok: $(basename "$wheel"), $((bytes / 1000000)) MB, answered after $((SECONDS - seconds)) s"
+"$bin/trajpress" report run >told 2>heard || fail "the report failed: $(cat heard)"
+for strategy in 'command(' drop-all mask hindsight random oracle; do
+  grep -qF "| $strategy" run/report/summary.md || fail "no row of $strategy: $(cat run/report/summary.md)"
+done
+grep -q 'paths_kept 1 #' run/report/own.md || fail "the score in Python has no values"
+mine="$((SECONDS - begin))"
+
+# The types of the package, by a checker that knows the oldest Python that is promised and the newest.
+if "$bin/python" -m pip install --quiet --disable-pip-version-check mypy==1.18.2 2>heard; then
+  for version in 3.9 3.14; do
+    "$bin/python" -m mypy --strict --python-version "$version" -p trajpress >told || fail "types of $version: $(cat told)"
+  done
+else
+  echo "SKIPPED: mypy cannot be installed, so types are not checked: $(cat heard)" >&2
+fi
+echo "ok: $(basename "$wheel"), $((bytes / 1000000)) MB, answered after $answered s; a strategy and a score of one's own in the tables $mine s after nothing was there"

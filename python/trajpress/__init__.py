@@ -10,11 +10,12 @@ A strategy of one's own is a program of a few lines::
 
     trajpress.main()
 
-and an experiment names it: ``name = "command"``, ``command = ["python3", "my.py"]``. All the work is done by the program
+and an experiment names it: ``name = "command"``, ``command = ["python3", "my.py"]``. A score of one's own likewise, with
+:func:`scorer` in the place of :func:`strategy` and ``[[scores.programs]]`` in the experiment. All the work is done by the program
 ``trajpress``, which is in the same wheel.
 """
 
-from ._program import Event, Message, main, strategy
+from ._program import Event, Message, Scored, main, scorer, strategy
 from ._runs import read, run
 
-__all__ = ["Event", "Message", "main", "read", "run", "strategy"]
+__all__ = ["Event", "Message", "Scored", "main", "read", "run", "scorer", "strategy"]

@@ -1,4 +1,4 @@
-"""A function as a program that answers events in lines of JSON: see "A program of one's own" in docs/experiments.md."""
+"""A function as a program that answers lines of JSON: see docs/own.md."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, TypedDict, TypeVar, Union, overload
+from typing import Any, Callable, Dict, List, Optional, Tuple, TypedDict, TypeVar, Union, overload
 
 PROTOCOL = 1
 
@@ -48,17 +48,40 @@ class Event:
     """``params`` of the experiment."""
 
 
+@dataclass(frozen=True)
+class Scored:
+    """An event to be scored: what stood in the prompt, what stands there after it, and what came later."""
+
+    before: List[Message]
+    """The prompt before the event."""
+    after: List[Message]
+    """The prompt after it, with what was recalled for it."""
+    later: List[Message]
+    """All that was logged from then on."""
+    turn: int
+    """The turn that comes next."""
+    goal: Optional[str]
+    """The first message of the user."""
+    seed: int
+    """What chance is to be drawn by, so that the same event has the same value."""
+    params: Dict[str, Any]
+    """``params`` of the experiment."""
+
+
 Answer = Union[str, List[Union[str, Message]]]
 Strategy = Callable[[Event], Answer]
+Value = Union[float, None, Tuple[Optional[float], float]]
+Scorer = Callable[[Scored], Value]
 F = TypeVar("F", bound=Strategy)
+G = TypeVar("G", bound=Scorer)
 
 
 @dataclass(frozen=True)
 class _Program:
-    function: Strategy
-    name: str
-    version: str
-    recursive: bool
+    greeting: Dict[str, Any]
+    """What it says of itself."""
+    answer: Callable[[Dict[str, Any]], Dict[str, Any]]
+    """What it answers to a request."""
 
 
 _programs: List[_Program] = []
@@ -85,7 +108,59 @@ def strategy(
     """
 
     def register(function: F) -> F:
-        _programs.append(_Program(function, name or function.__name__, version, recursive))
+        greeting = {"name": name or function.__name__, "version": version, "recursive": recursive}
+        _programs.append(_Program(greeting, lambda request: {"messages": _messages(function(Event(**request)))}))
+        return function
+
+    return register if function is None else register(function)
+
+
+@overload
+def scorer(function: G) -> G: ...
+@overload
+def scorer(
+    *,
+    name: Optional[str] = None,
+    version: str = "0",
+    better: str = "higher",
+    range: Tuple[Optional[float], Optional[float]] = (0, 1),
+    unit: str = "share",
+) -> Callable[[G], G]: ...
+def scorer(
+    function: Optional[G] = None,
+    *,
+    name: Optional[str] = None,
+    version: str = "0",
+    better: str = "higher",
+    range: Tuple[Optional[float], Optional[float]] = (0, 1),
+    unit: str = "share",
+) -> Any:
+    """Makes a function the score of this program; :func:`main` serves it.
+
+    It is given a :class:`Scored` event and gives a number, ``None`` where that is undefined, or a number with its weight: a run's value is
+    the mean of its events', by their weights (1, if none is given).
+
+    :param name: its name in tables; the function's, if none is given.
+    :param version: to be raised when what it depends on beside its own file changes.
+    :param better: ``higher``, ``lower`` or ``neither``.
+    :param range: the least and the largest value, ``None`` for no limit; other values are none.
+    :param unit: what one of it is: ``share``, ``tokens``...
+    """
+
+    def answer(function: G, request: Dict[str, Any]) -> Dict[str, Any]:
+        value = function(Scored(**request))
+        of, weight = value if isinstance(value, tuple) else (value, 1)
+        return {"value": of, "weight": weight}
+
+    def register(function: G) -> G:
+        greeting = {
+            "name": name or function.__name__,
+            "version": version,
+            "better": better,
+            "range": list(range),
+            "unit": unit,
+        }
+        _programs.append(_Program(greeting, lambda request: answer(function, request)))
         return function
 
     return register if function is None else register(function)
@@ -94,7 +169,8 @@ def strategy(
 def main() -> None:
     """Answers events until there are no more. To be called at the end of the program."""
     if len(_programs) != 1:
-        sys.exit(f"a program serves one function, and {len(_programs)} are decorated with @trajpress.strategy")
+        decorators = "@trajpress.strategy or @trajpress.scorer"
+        sys.exit(f"a program serves one function, and {len(_programs)} are decorated with {decorators}")
     # What is printed, here or in a library, is no answer.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
     os.dup2(2, 1)
@@ -103,15 +179,10 @@ def main() -> None:
     for line in sys.stdin.buffer:
         request = json.loads(line)
         if "protocol" in request:
-            answer: Dict[str, Any] = {
-                "protocol": PROTOCOL,
-                "name": program.name,
-                "version": program.version,
-                "recursive": program.recursive,
-            }
+            answer: Dict[str, Any] = {"protocol": PROTOCOL, **program.greeting}
         else:
             number = request.pop("event")
-            answer = {"event": number, "messages": _messages(program.function(Event(**request)))}
+            answer = {"event": number, **program.answer(request)}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
 

@@ -139,7 +139,7 @@ pub fn main() -> ExitCode {
         return unusable(&error);
     }
     let ended = cli.run();
-    crate::strategies::end_programs();
+    crate::programs::process::end();
     match ended {
         Ok(status) => status.into(),
         Err(error) if is_broken_pipe(&error) => ExitStatus::Done.into(),

@@ -118,6 +118,16 @@ impl Block {
         if let Content::Step(step) = self.content { Some(step) } else { None }
     }
 
+    /// The step that it holds, stands in for or quotes.
+    pub fn origin(&self) -> Option<u32> {
+        match self.content {
+            Content::Step(step) | Content::Placeholder { step, .. } | Content::Excerpt { step, .. } => {
+                Some(step)
+            }
+            Content::Generated { .. } => None,
+        }
+    }
+
     /// Kind of the step it holds or stands in for; generated text and excerpts have none.
     pub fn kind(&self, log: &Log) -> Option<Kind> {
         self.message().map(|step| log.kind(step))

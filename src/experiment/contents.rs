@@ -46,6 +46,9 @@ impl Contents {
             "reader_models": readers,
             "contexts": plan.contexts,
         });
+        if !plan.score_programs.is_empty() {
+            settings["score_programs"] = serde_json::json!(plan.score_programs);
+        }
         if let Some(known) = api_models(plan) {
             settings["api_models"] = known.into();
         }

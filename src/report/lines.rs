@@ -16,6 +16,7 @@ use crate::report::statistics::estimate::Estimate;
 use crate::report::statistics::inference::{n_eff, too_few};
 use crate::report::statistics::pooled::{self, AT_END, Sets};
 use crate::scores;
+use crate::scores::own::UNSCORED_SHARE;
 use crate::scores::registry::{Entry, Field, Scale, Set};
 use crate::store::VariantRow;
 use crate::text::natural::natural;
@@ -81,6 +82,11 @@ fn is_by(name: &str, metric: &str) -> bool {
         .is_some_and(|reader| !reader.contains(' '))
 }
 
+/// How a score that is in no catalogue is called among measures, and what is told of it by stratum.
+pub(crate) fn own_measure(metric: &str, stratum: &str) -> String {
+    if stratum.is_empty() { metric.to_owned() } else { format!("{metric} {stratum}") }
+}
+
 /// What a trajectory adds to a measure.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Term {
@@ -137,6 +143,11 @@ impl Terms {
                 }));
             }
         }
+        let own = scores.iter().filter(|((metric, _), _)| scores::find(metric).is_none());
+        let unscored = scores.iter().filter(|((metric, _), _)| metric == UNSCORED_SHARE.name);
+        by_measure.extend(own.chain(unscored).map(|((metric, stratum), rows)| {
+            (own_measure(metric, stratum), Measured::of(scores::find(metric), Field::Value, rows))
+        }));
         Terms { by_measure, cells }
     }
 

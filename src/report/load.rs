@@ -21,6 +21,7 @@ use polars::prelude::{
 };
 
 use crate::files::reach;
+use crate::scores::registry::About;
 use crate::store::{self, CellRow, EventRow, Row, ScoreRow, TrajectoryRow, VariantRow};
 
 /// Rows of scores held in memory at once.
@@ -46,6 +47,8 @@ pub(crate) struct Run {
     pub(crate) n_ok_everywhere: usize,
     /// None where the run does not say.
     pub(crate) prices: Option<Prices>,
+    /// Scores of one's own.
+    pub(crate) own: Vec<About>,
 }
 
 /// What tokens cost in a run, each.
@@ -181,7 +184,7 @@ impl Run {
         let Clustered { trajectories, strata, n_without_repository } = trajectories(folder, population)?;
         let (cells, n_ok_everywhere) = cells(folder, &index)?;
         let events = events(folder, &index, &trajectories)?;
-        let prices = prices(folder)?;
+        let (prices, own) = manifest(folder)?;
         Ok(Run {
             folder: folder.to_owned(),
             variants,
@@ -193,6 +196,7 @@ impl Run {
             events,
             n_ok_everywhere,
             prices,
+            own,
         })
     }
 
@@ -384,14 +388,21 @@ fn trajectories(folder: &Path, population: Population) -> anyhow::Result<Cluster
     Ok(Clustered { trajectories, strata, n_without_repository })
 }
 
-/// The price table of the run's manifest; without a manifest the rows still stand.
-fn prices(folder: &Path) -> anyhow::Result<Option<Prices>> {
+/// The price table of the run's manifest, and what its scores of one's own are; without a manifest the rows still stand.
+fn manifest(folder: &Path) -> anyhow::Result<(Option<Prices>, Vec<About>)> {
+    #[derive(serde::Deserialize)]
+    struct Own {
+        about: About,
+    }
     let path = folder.join("_manifest.json");
-    let Some(manifest) = reach::read(&path)? else { return Ok(None) };
+    let Some(manifest) = reach::read(&path)? else { return Ok((None, Vec::new())) };
     let damaged = || format!("{} is damaged", path.display());
     let mut manifest: serde_json::Value = serde_json::from_slice(&manifest).with_context(damaged)?;
-    let prices = manifest.pointer_mut("/plan/prices").map(serde_json::Value::take);
-    prices.map(serde_json::from_value).transpose().with_context(damaged)
+    let mut part = |pointer| manifest.pointer_mut(pointer).map(serde_json::Value::take);
+    let prices = part("/plan/prices").map(serde_json::from_value).transpose().with_context(damaged)?;
+    let own = part("/plan/score_programs").map(serde_json::from_value::<Vec<Own>>);
+    let own = own.transpose().with_context(damaged)?.unwrap_or_default();
+    Ok((prices, own.into_iter().map(|own| own.about).collect()))
 }
 
 fn cells(folder: &Path, index: &BTreeMap<&str, usize>) -> anyhow::Result<(Vec<Cells>, usize)> {

@@ -17,6 +17,7 @@ pub mod likelihood;
 pub mod money;
 pub mod outcomes;
 pub mod outcomes_by_model;
+pub mod own;
 mod points;
 pub mod prices;
 pub mod probes;
@@ -30,6 +31,7 @@ pub mod similar;
 pub mod superseded;
 pub mod truth;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::store::ScoreRow;
@@ -47,6 +49,7 @@ pub static ALL: &[&[Entry]] = &[
     money::ENTRIES,
     outcomes::ENTRIES,
     outcomes_by_model::ENTRIES,
+    own::ENTRIES,
     probes::ENTRIES,
     ratios::ENTRIES,
     retention::ENTRIES,
@@ -84,12 +87,24 @@ impl Rows {
         weight: f64,
         n: u64,
     ) -> &mut ScoreRow {
+        self.push_as(score.name.into(), stratum.into(), value, weight, n)
+    }
+
+    /// The same of a score that is in no catalogue.
+    fn push_as(
+        &mut self,
+        metric: Cow<'static, str>,
+        stratum: Arc<str>,
+        value: Option<f64>,
+        weight: f64,
+        n: u64,
+    ) -> &mut ScoreRow {
         self.rows.push(ScoreRow {
             variant: Arc::clone(&self.ids.0),
             trajectory: Arc::clone(&self.ids.1),
             event: None,
-            metric: score.name.into(),
-            stratum: stratum.into(),
+            metric,
+            stratum,
             value,
             floor: None,
             ceiling: None,

@@ -13,7 +13,7 @@ use rand::seq::SliceRandom as _;
 
 use crate::context::log::Log;
 use crate::context::{Block, Content};
-use crate::replay::{Run, rng};
+use crate::replay::{Event, Run, rng};
 use crate::trajectory::Kind;
 
 /// Points are taken after each of so many events, then after every event whose number is a power of two: the work stays
@@ -38,49 +38,94 @@ pub(super) struct Point<'a> {
 
 /// The points of a run; none where the log itself was compacted, since its annotations would speak of a past that
 /// its agent had lost already.
-pub(super) fn points<'a>(log: &Log, run: &'a Run) -> Vec<Point<'a>> {
+pub(super) fn points<'a>(log: &'a Log, run: &'a Run) -> Vec<Point<'a>> {
     let mut points = Vec::new();
     if log.n_segments > 1 {
         return points;
     }
-    // What the events left, by its number.
-    let mut kept: BTreeMap<u32, &Block> = BTreeMap::new();
-    let mut compressed = vec![false; log.n_steps()];
+    let mut past = Past::new(log);
     let last = run.events.len();
     for (number, event) in (1..).zip(&run.events) {
-        for left in event.taken.iter().cloned().flatten() {
-            kept.remove(&left);
-        }
-        kept.extend(event.after.iter().map(|block| (block.left, block)));
-        match &event.only {
-            Some(steps) => steps.iter().for_each(|&step| compressed[step as usize] = true),
-            None => {
-                let steps = event.turns.clone().flat_map(|turn| log.turns[turn as usize].steps.clone());
-                steps.for_each(|step| compressed[step as usize] = true);
-            }
-        }
+        past.pass(event);
         let until = log.turns[event.turn as usize].decision.unwrap_or(0);
-        if number <= EACH || usize::is_power_of_two(number) {
-            points.push(point(log, Some(number), (event.decision, until), &compressed, &kept));
+        if is_point(number) {
+            points.push(past.point(Some(number), (event.decision, until)));
         }
         if number == last {
             let decision = (run.decisions.len() as u32).saturating_sub(1);
-            points.push(point(log, None, (decision, log.n_steps() as u32), &compressed, &kept));
+            points.push(past.point(None, (decision, log.n_steps() as u32)));
         }
     }
     points
 }
 
-fn point<'a>(
-    log: &Log,
-    number: Option<usize>,
-    (decision, until): (u32, u32),
-    compressed: &[bool],
-    kept: &BTreeMap<u32, &'a Block>,
-) -> Point<'a> {
-    let steps = (0..until).filter(|&step| log.kind(step) != Kind::Tools);
-    let (scope, base) = steps.partition(|&step| compressed[step as usize]);
-    Point { number, decision, until, scope, base, kept: kept.values().copied().collect() }
+/// Whether there is a point after the event of this number, from 1.
+pub(super) fn is_point(number: usize) -> bool {
+    number <= EACH || number.is_power_of_two()
+}
+
+/// What became of a log until an event.
+pub(super) struct Past<'a> {
+    log: &'a Log,
+    /// What the events left, by its number, with turn and step that say where it stands.
+    kept: BTreeMap<u32, ((u32, u32), &'a Block)>,
+    /// The steps that were in a scope.
+    compressed: Vec<bool>,
+}
+
+impl<'a> Past<'a> {
+    pub(super) fn new(log: &'a Log) -> Self {
+        Past { log, kept: BTreeMap::new(), compressed: vec![false; log.n_steps()] }
+    }
+
+    /// Goes on past the next event.
+    pub(super) fn pass(&mut self, event: &'a Event) {
+        let taken = event.taken.iter().cloned().flatten();
+        let taken = taken.filter_map(|left| Some(self.kept.remove(&left)?.0)).min();
+        let mut before = taken.unwrap_or_default();
+        for block in &event.after {
+            let turn = block.turn;
+            // A text of its own stands where the last step of the turn stood that it took, or the first text.
+            let named = event.only.iter().flatten().filter(|&&step| self.log.turn_of(step) == turn);
+            let step = block.origin().or_else(|| named.max().copied());
+            before = (turn, step.unwrap_or(if before.0 == turn { before.1 } else { 0 }));
+            self.kept.insert(block.left, (before, block));
+        }
+        match &event.only {
+            Some(steps) => steps.iter().for_each(|&step| self.compressed[step as usize] = true),
+            None => {
+                let turns = &self.log.turns;
+                let steps = event.turns.clone().flat_map(|turn| turns[turn as usize].steps.clone());
+                steps.for_each(|step| self.compressed[step as usize] = true);
+            }
+        }
+    }
+
+    fn point(&self, number: Option<usize>, (decision, until): (u32, u32)) -> Point<'a> {
+        let (scope, base) = self.steps(until).partition(|&step| self.compressed[step as usize]);
+        Point { number, decision, until, scope, base, kept: self.kept.values().map(|kept| kept.1).collect() }
+    }
+
+    fn steps(&self, until: u32) -> impl Iterator<Item = u32> {
+        (0..until).filter(|&step| self.log.kind(step) != Kind::Tools)
+    }
+
+    /// What stands in the prompt when the steps before `until` have been logged, in its order, but for the schemas of tools.
+    pub(super) fn context(&self, until: u32) -> Vec<Cow<'a, Block>> {
+        let standing = self.steps(until).filter(|&step| !self.compressed[step as usize]);
+        let standing =
+            standing.map(|step| ((self.log.turn_of(step), step), Cow::Owned(whole(self.log, step))));
+        let kept = self.kept.values().map(|&(place, block)| (place, Cow::Borrowed(block)));
+        let mut all: Vec<((u32, u32), Cow<'a, Block>)> = kept.chain(standing).collect();
+        all.sort_by_key(|(place, _)| *place);
+        all.into_iter().map(|(_, block)| block).collect()
+    }
+}
+
+/// A step as it stands before any event has had it.
+pub(super) fn whole(log: &Log, step: u32) -> Block {
+    let (turn, tokens) = (log.turn_of(step), log.tokens[step as usize]);
+    Block { turn, tokens, content: Content::Step(step), fresh: true, left: 0 }
 }
 
 impl<'a> Point<'a> {

@@ -55,6 +55,25 @@ impl Entry {
     }
 }
 
+/// What a program of one's own says of its score.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct About {
+    /// Name, version and hash.
+    pub program: String,
+    /// The same, with its parameters where it has some: the name of the score.
+    pub name: String,
+    /// `higher`, `lower` or `neither`.
+    pub better: String,
+    /// Null is no limit.
+    pub range: [Option<f64>; 2],
+    pub unit: String,
+}
+
+/// The stratum of rows that tell of a program's score of this name.
+pub fn stratum(name: &str) -> String {
+    format!("program={}", name.replace(char::is_whitespace, "_"))
+}
+
 /// The matched shadows.
 pub const RANDOM: &str = "random lines of as many tokens";
 pub const ORACLE: &str = "the oracle's lines of as many tokens";

@@ -476,11 +476,6 @@ pub fn pin(name: &str, params: &mut toml::Table) -> anyhow::Result<()> {
     if name == command::NAME { command::pin(params) } else { Ok(()) }
 }
 
-/// Ends the programs that strategies have started.
-pub fn end_programs() {
-    command::process::end();
-}
-
 params! {
     /// Parameter of the controls.
     #[derive(Clone, Copy)]

@@ -29,7 +29,7 @@ use crate::replay::{Recipe, Run};
 use crate::scores::chance::Partner;
 use crate::scores::readers::Readers;
 use crate::scores::retention::{self, Ledger, Misses, Strata};
-use crate::scores::{Rows, discard, ground::Truth, honesty, likelihood, money, ratios, sent, truth};
+use crate::scores::{Rows, discard, ground::Truth, honesty, likelihood, money, own, ratios, sent, truth};
 use crate::strategies;
 use crate::text::tokens::Tokenizer;
 use crate::triggers;
@@ -169,6 +169,7 @@ impl<'a> Scene<'a> {
             truth::score(truth, log, &run, self.readers, plan.seed, &mut rows)?;
         }
         likelihood::score(log, &run, self.readers, plan.seed, &mut rows)?;
+        own::score(log, &run, &plan.score_programs, plan.seed, &mut rows)?;
         if variant.strategy == FULL {
             retention::census(questions, &mut rows);
         }

@@ -41,6 +41,7 @@ fn variant(strategy: (&str, &str), trigger: (&str, &str)) -> Variant {
 fn plan() -> Plan {
     Plan {
         readers: crate::scores::readers::Named::default(),
+        score_programs: Vec::new(),
         contexts: true,
         name: String::new(),
         tokenizer: "o200k".to_owned(),

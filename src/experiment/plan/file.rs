@@ -20,6 +20,7 @@ use super::{Catalogue, Filter, Known, Plan, policies};
 use crate::models::NO_MODEL;
 use crate::params;
 use crate::scores::money::Prices;
+use crate::scores::own::Own;
 use crate::scores::readers::Named;
 use crate::settings::{self, Item, OneOrMore, Source, items};
 use crate::text::escape::short;
@@ -69,6 +70,7 @@ struct Scores {
     scorer: Option<Spanned<OneOrMore>>,
     embedder: Option<String>,
     ask: Option<Spanned<BTreeMap<Spanned<String>, Spanned<OneOrMore>>>>,
+    programs: Vec<Own>,
 }
 
 pub(super) struct Reader<'a> {
@@ -105,6 +107,8 @@ impl<'a> Reader<'a> {
             let known = &self.catalogue.formats;
             self.source.right_name("format", format.get_ref(), known, &format.span())?;
         }
+        let mut scores = file.scores.unwrap_or_default();
+        let score_programs = std::mem::take(&mut scores.programs);
         let texts = |list: Vec<Spanned<String>>| list.into_iter().map(Spanned::into_inner).collect();
         Ok(Plan {
             name,
@@ -125,7 +129,8 @@ impl<'a> Reader<'a> {
                 max_turns: data.max_turns,
                 sample: data.sample,
             },
-            readers: self.readers(file.scores.unwrap_or_default())?,
+            readers: self.readers(scores)?,
+            score_programs,
             contexts: file.contexts.unwrap_or(false),
             variants: Vec::new(),
             models: BTreeMap::new(),
@@ -243,8 +248,8 @@ impl<'a> Reader<'a> {
                     models = named.into_iter().map(|name| Some(name).filter(|n| n != NO_MODEL)).collect();
                 }
                 "seed" if is_strategy => seeds = self.one_or_more(key, value)?,
-                // A program with its arguments is written as everywhere.
-                "command" if entry.keys().contains(&key) && is_texts(value.get_ref()) => {
+                // A program with its arguments, and its files, are written as everywhere.
+                "command" | "files" if entry.keys().contains(&key) && is_texts(value.get_ref()) => {
                     params.push((key, span, vec![self.source.value(key, value)?]));
                 }
                 _ if entry.keys().contains(&key) => params.push((key, span, self.values(key, value)?)),

@@ -20,6 +20,7 @@ use crate::files::reach;
 use crate::models::NO_MODEL;
 use crate::policies::Policy;
 use crate::scores::money::Prices;
+use crate::scores::own::{self, Own};
 use crate::scores::readers::Named;
 use crate::settings::Source;
 
@@ -46,6 +47,9 @@ pub struct Plan {
     pub filter: Filter,
     #[serde(skip_serializing_if = "Named::is_empty")]
     pub readers: Named,
+    /// Programs of one's own that score.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub score_programs: Vec<Own>,
     /// Whether the table `contexts` is written.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub contexts: bool,
@@ -152,6 +156,7 @@ impl Plan {
         let mut plan = reader.plan()?;
         let mut choices = reader.choices(plan.seed)?;
         choices.pin().with_context(|| path.to_owned())?;
+        own::pin(&mut plan.score_programs).with_context(|| path.to_owned())?;
         grid::fill(&mut plan, &choices, catalogue, path)?;
         Ok(plan)
     }

@@ -6,6 +6,7 @@
 pub mod agreement;
 pub mod areas;
 pub mod differences;
+pub mod own;
 pub mod pages;
 pub mod pareto;
 pub mod replicates;
@@ -46,12 +47,13 @@ pub(crate) struct Entry {
 }
 
 /// All such tables, in the order of the summary's list.
-pub(crate) static ALL: [Entry; 8] = [
+pub(crate) static ALL: [Entry; 9] = [
     differences::ENTRY,
     pareto::ENTRY,
     areas::ENTRY,
     agreement::ENTRY,
     truth::ENTRY,
+    own::ENTRY,
     validity::ENTRY,
     replicates::ENTRY,
     verdicts::ENTRY,

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use super::super::tests::run;
 use super::*;
+use crate::context::Block;
+use crate::context::log::Log;
 use crate::replay::{Recipe, Run};
 
 /// The beginning of every program: it greets, reads an event, and has `good`, an answer that keeps the first message.

@@ -1,4 +1,4 @@
-//! Programs that answer lines of JSON, kept alive between the events of a run.
+//! Programs that answer lines of JSON, kept alive between the questions of a run.
 //!
 //! Each thread takes one that is idle, or starts one. It stands in a group of processes of its own, and is killed with all that it
 //! started when it fails and when the run ends ([`end`]), or is interrupted.
@@ -16,7 +16,6 @@ use std::time::{Duration, Instant, SystemTime};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Flaw;
 use crate::files::ends::before_a_signal;
 
 /// Version of the protocol.
@@ -37,14 +36,18 @@ pub struct Spec {
 }
 
 /// What a program says of itself.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 pub struct Hello {
     protocol: u32,
-    name: String,
+    pub name: String,
     version: String,
-    /// Whether it is shown what it left before, too.
+    /// Whether a strategy is shown what it left before, too.
     #[serde(default)]
     pub recursive: bool,
+    /// Of one that scores: which values are better, between which they lie, and what one is.
+    pub better: Option<String>,
+    pub range: Option<[Option<f64>; 2]>,
+    pub unit: Option<String>,
 }
 
 /// Why there is no answer, with what the program said last.
@@ -63,12 +66,20 @@ enum Why {
     Unusable { line: String, why: String },
 }
 
+/// What came in the place of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    Nothing,
+    TooLong,
+    Unusable,
+}
+
 impl Failure {
-    pub fn flaw(&self) -> Flaw {
+    pub fn what(&self) -> What {
         match self.why {
-            Why::NotStarted(_) | Why::Late(_) | Why::Ended(_) => Flaw::NoAnswer,
-            Why::TooLong => Flaw::Longer,
-            Why::Unusable { .. } => Flaw::NotInForm,
+            Why::NotStarted(_) | Why::Late(_) | Why::Ended(_) => What::Nothing,
+            Why::TooLong => What::TooLong,
+            Why::Unusable { .. } => What::Unusable,
         }
     }
 }
@@ -161,11 +172,16 @@ impl Process {
         let mut child = command.spawn().map_err(|error| not_started(format!("`{name}`: {error}")))?;
         locked(&RUNNING).insert(child.id(), mark.clone());
         let talk = talk(&mut child);
-        let hello = Hello { protocol: 0, name: String::new(), version: String::new(), recursive: false };
-        let mut process = Process { child, mark, talk, files, number: 0, hello, program: String::new() };
+        let (hello, program) = Default::default();
+        let mut process = Process { child, mark, talk, files, number: 0, hello, program };
         let line = process.ask(&json!({"protocol": PROTOCOL}), spec.timeout)?;
         let hello: Hello = serde_json::from_str(&line)
             .map_err(|error| process.unusable(&line, &format!("it is no greeting ({error})")))?;
+        let is_name = |text: &str| text.chars().count() <= 80 && !text.contains(char::is_control);
+        if hello.name.trim().is_empty() || !is_name(&hello.name) || !is_name(&hello.version) {
+            let why = "its name and version are to be one line each, of at most 80 characters";
+            return Err(process.unusable(&line, why));
+        }
         if hello.protocol != PROTOCOL {
             let why = format!("its protocol is {}, that of trajpress {PROTOCOL}", hello.protocol);
             return Err(process.unusable(&line, &why));
