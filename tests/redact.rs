@@ -51,6 +51,7 @@ impl Maker {
     /// A secret of a kind, as its maker describes the form.
     fn secret(&mut self, kind: &str) -> String {
         match kind {
+            "password" | "e-mail" | "phone" | "card" => self.personal(kind),
             // AWS: `AKIA` and 16 of base 32.
             "aws key id" => format!("AKIA{}", self.some(BASE32, 16)),
             // GitHub: a prefix, 36 of base 62, of these 6 a checksum.
@@ -120,6 +121,13 @@ impl Maker {
                 format!("xoxc-{}-{}-{}", self.some(DIGITS, 12), self.some(DIGITS, 12), self.some(HEX, 64))
             }
             "stripe webhook" => format!("whsec_{}", self.some(BASE62, 32)),
+            other => panic!("no kind {other}"),
+        }
+    }
+
+    /// A password, or data of a person.
+    fn personal(&mut self, kind: &str) -> String {
+        match kind {
             "password" => self.some(PASSWORD, 14),
             "e-mail" => format!(
                 "{}.{}@{}.{}",

@@ -14,6 +14,7 @@ pub use crate::context::atoms::AtomId;
 use crate::context::atoms::{Atom, Atoms};
 use crate::store::FeatureRow;
 use crate::text::atoms::{self, AtomKind};
+pub use crate::text::atoms::{BODY, BOUND, DERIVED};
 use crate::text::spellings::Spellings;
 use crate::trajectory::pairs::Pairs;
 use crate::trajectory::usage::{LongestPrompt, Rate};
@@ -21,7 +22,9 @@ use crate::trajectory::{Kind, Role, Step, Trajectory, Usage};
 use crate::turns::actions::ActionKind;
 use crate::turns::{self, Turns};
 
-pub use crate::text::atoms::{BODY, BOUND, DERIVED};
+mod bridge;
+#[cfg(test)]
+mod testing;
 
 /// A line, or a piece of a long line: the unit of copying.
 #[derive(Debug, Clone, Copy)]
@@ -169,38 +172,6 @@ impl Log {
         }
         log.shrink();
         log.index_by_atom();
-        Ok(log)
-    }
-
-    /// The same, as if the log's own product had never compacted: one segment, with the summaries that it logged put aside.
-    pub fn bridged(trajectory: Trajectory, features: Vec<FeatureRow>) -> anyhow::Result<Self> {
-        Log::bridge(trajectory, Box::new(features.into_iter().map(Ok)))
-    }
-
-    /// The same with features that are read as they are asked for.
-    pub fn bridge(mut trajectory: Trajectory, features: Features<'_>) -> anyhow::Result<Self> {
-        let mut found = BTreeMap::new();
-        for (i, step) in trajectory.steps.iter_mut().enumerate() {
-            step.segment = 0;
-            step.kept_to = None;
-            if step.kind == Kind::Compaction {
-                found.insert(i, (step.turn, std::mem::take(&mut step.text)));
-            }
-        }
-        let emptied = |(i, row): (usize, anyhow::Result<FeatureRow>)| {
-            let row = row?;
-            let empty = |row: FeatureRow| FeatureRow { step: row.step, ..FeatureRow::default() };
-            Ok(if found.contains_key(&i) { empty(row) } else { row })
-        };
-        let mut log = Log::join(trajectory, Box::new(features.enumerate().map(emptied)))?;
-        for (turn, summary) in found.into_values() {
-            let turn = turn as usize;
-            // It opens its turn, and is no step of it any more.
-            log.turns[turn].steps.start += 1;
-            if let Some(next) = log.turns[turn..].iter().position(|t| t.decision.is_some()) {
-                log.summaries.insert((turn + next) as u32, summary);
-            }
-        }
         Ok(log)
     }
 
@@ -481,171 +452,4 @@ fn turns_of(trajectory: &Trajectory) -> Vec<Turn> {
 }
 
 #[cfg(test)]
-impl Log {
-    /// A log from lines `role: text`, with roles system, tools, user, agent, thought, action, also (one more action of the same
-    /// call), observation, answer (an observation with words of the user), harness, summary; `~` is a new line. `#ID` after
-    /// a role gives the step a call id. `text => 3 other` is a text that was sent as `other` from turn 3 on.
-    pub(crate) fn script(script: &str) -> Log {
-        Log::kept(script, &[])
-    }
-
-    /// The same, with steps that compactions kept: (step, last segment).
-    pub(crate) fn kept(script: &str, kept: &[(usize, u32)]) -> Log {
-        use crate::trajectory::{Builder, LoggedEdit, step};
-        let mut builder = Builder::new();
-        let mut last = None;
-        for line in script.lines().map(str::trim).filter(|l| !l.is_empty()) {
-            let empty = line.strip_suffix(':').map(|role| (role, ""));
-            let (role, text) = line.split_once(": ").or(empty).expect("role: text");
-            let (role, id) = role.split_once('#').map_or((role, None), |(role, id)| (role, Some(id)));
-            let (who, kind) = match role {
-                "system" => (Role::System, Kind::System),
-                "tools" => (Role::System, Kind::Tools),
-                "user" => (Role::User, Kind::Message),
-                "agent" => (Role::Agent, Kind::Message),
-                "thought" => (Role::Agent, Kind::Thought),
-                "action" | "also" => (Role::Agent, Kind::Action),
-                "observation" => (Role::Tool, Kind::Observation),
-                "answer" => (Role::User, Kind::Observation),
-                "harness" => (Role::System, Kind::Message),
-                "summary" => (Role::User, Kind::Compaction),
-                other => panic!("unknown role {other}"),
-            };
-            let goes_on = role == "also" || last == Some(Kind::Thought) && kind == Kind::Action;
-            if who == Role::Agent && !goes_on {
-                builder.begin_call();
-            }
-            last = Some(kind);
-            let (text, edit) = match text.split_once(" => ") {
-                Some((text, edit)) => {
-                    let (from, text_sent) = edit.split_once(' ').unwrap_or((edit, ""));
-                    (text, Some((from.parse().expect("a turn"), text_sent.replace('~', "\n"))))
-                }
-                None => (text, None),
-            };
-            let mut s = step(who, kind, text.replace('~', "\n"));
-            s.edit = edit.map(|(from, text)| Box::new(LoggedEdit { from, text }));
-            s.message = builder.steps().len() as u32;
-            s.call_id = id.map(Into::into);
-            builder.push(s);
-        }
-        let mut steps = builder.finish();
-        kept.iter().for_each(|&(step, to)| steps[step].kept_to = Some(to));
-        let mut trajectory = Trajectory { steps, ..Trajectory::default() };
-        trajectory.id = trajectory.content_id();
-        let rows = Log::rows(&trajectory);
-        Log::new(trajectory, rows).expect("features fit")
-    }
-
-    /// The same log, its own compactions bridged.
-    pub(crate) fn script_bridged(script: &str) -> Log {
-        let trajectory = Log::script(script).trajectory;
-        let rows = Log::rows(&trajectory);
-        Log::bridged(trajectory, rows).expect("features fit")
-    }
-
-    fn rows(trajectory: &Trajectory) -> Vec<FeatureRow> {
-        let tokenizer = crate::text::tokens::Tokenizer::load("o200k").expect("o200k travels with the build");
-        crate::annotate::features::rows(&trajectory.id, &trajectory.steps, &tokenizer)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_suffix_is_the_path_if_only_one_ends_so() {
-        let log = Log::script(
-            "user: look at src/db/models.py and tests/conftest.py and lib/conftest.py
-             agent: models.py and conftest.py",
-        );
-        let name = |step: u32| -> Vec<&str> {
-            log.mentions_of_step(step).iter().map(|m| log.atom(m.atom).text).collect()
-        };
-        assert_eq!(name(1), ["src/db/models.py", "conftest.py"]);
-    }
-
-    /// What comes later makes no difference: `a.py` is `src/a.py` once that was said, and stays it.
-    #[test]
-    fn what_a_path_went_by_is_told_by_those_before() {
-        let log = Log::script("user: a.py\nagent: src/a.py\nuser: lib/a.py\nagent: a.py and src/a.py");
-        let texts = |of: fn(&Mention) -> AtomId| -> Vec<&str> {
-            log.mentions.iter().map(|m| log.atom(of(m)).text).collect()
-        };
-        assert_eq!(texts(|m| m.so_far), ["a.py", "a.py", "lib/a.py", "a.py", "a.py"]);
-        assert_eq!(texts(|m| m.atom), ["a.py", "src/a.py", "lib/a.py", "a.py", "src/a.py"]);
-        assert_eq!(log.find_atom("models.py"), log.find_atom("src/db/models.py"));
-    }
-
-    /// Slashes at the ends say nothing, whether or not the rest is ambiguous.
-    #[test]
-    fn spellings_with_slashes_at_the_ends_are_one_path() {
-        let log = Log::script(
-            "user: see a/x/y.py and b/x/y.py and /testbed/docs/
-             agent: x/y.py
-             agent: /x/y.py and /testbed/docs and docs/",
-        );
-        assert_eq!(log.find_atom("x/y.py"), log.find_atom("/x/y.py"));
-        assert_ne!(log.find_atom("x/y.py"), log.find_atom("a/x/y.py"));
-        let docs = log.find_atom("/testbed/docs").expect("a path");
-        assert!(["/testbed/docs/", "docs/"].iter().all(|d| log.find_atom(d).is_none_or(|a| a == docs)));
-    }
-
-    #[test]
-    fn a_bridged_log_has_one_segment_and_its_summaries_apart() {
-        let script = "user: go\naction: ls\nobservation: src/a.py\nsummary: saw src/a.py and b.py\nuser: on\nagent: b.py";
-        let log = Log::script_bridged(script);
-        let turns: Vec<(u32, Range<u32>, Option<u32>)> =
-            log.turns.iter().map(|t| (t.segment, t.steps.clone(), t.decision)).collect();
-        assert_eq!(turns, [(0, 0..1, None), (0, 1..3, Some(1)), (0, 4..6, Some(5))]);
-        assert_eq!(log.summaries, BTreeMap::from([(2, "saw src/a.py and b.py".to_owned())]));
-        assert_eq!((log.n_segments, log.tokens[3]), (1, 0));
-        let b = log.find_atom("b.py").expect("the agent names it");
-        assert_eq!(log.mentions_of_atom(b).count(), 1);
-        assert!(Log::script(script).summaries.is_empty());
-    }
-
-    /// The greeting stands before the task, and the system speaks twice; the harness is no system prompt.
-    #[test]
-    fn the_task_and_what_the_system_says_are_pinned() {
-        let log = Log::script(
-            "system: be good
-             agent: Hello!
-             user: the task
-             agent: Well.
-             harness: a reminder
-             system: be better
-             user: more
-             agent: Well.
-             summary: so far
-             agent: Well.",
-        );
-        assert_eq!((0..10).filter(|&s| log.is_pinned(s)).collect::<Vec<_>>(), [2, 5]);
-        assert_eq!(log.pinned_before(0).count(), 0);
-        assert_eq!(log.pinned_before(1).collect::<Vec<_>>(), [2, 5]);
-        // In the head they stand anyway.
-        assert!(!Log::script("system: s\nuser: task\nagent: a\nuser: more\nagent: b").has_pinned());
-    }
-
-    #[test]
-    fn what_compactions_kept_is_known_by_segment() {
-        let script = "user: u\nagent: a\nagent: b\nsummary: one\nagent: c\nsummary: two\nagent: d";
-        let kept = [(0, 9), (1, 2), (2, 1), (4, 1), (6, 2)];
-        let log = Log::kept(script, &kept);
-        let of = |segment| log.kept_in(segment).collect::<Vec<_>>();
-        assert_eq!([of(0), of(1), of(2), of(3)], [vec![], vec![1, 2], vec![1], vec![]]);
-        let trajectory = log.trajectory;
-        let rows = Log::rows(&trajectory);
-        let bridged = Log::bridged(trajectory, rows).unwrap();
-        assert!((0..4).all(|segment| bridged.kept_in(segment).count() == 0));
-    }
-
-    #[test]
-    fn turns_know_their_decisions() {
-        let log = Log::script("system: s\nuser: u\nthought: t\naction: a\nobservation: o\nuser: u\nagent: r");
-        let turns: Vec<(Range<u32>, Option<u32>)> =
-            log.turns.iter().map(|t| (t.steps.clone(), t.decision)).collect();
-        assert_eq!(turns, [(0..2, None), (2..5, Some(2)), (5..7, Some(6))]);
-    }
-}
+mod tests;

@@ -9,8 +9,10 @@ use anyhow::Context as _;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::detect::{self, Detected, Layout};
+use super::formats;
 use super::formats::mapping::Mapping;
-use super::formats::{self, Detected, Layout};
+use super::output::add_all;
 use super::{Options, input, jobs, parts};
 
 /// So much of a file is looked at for a first mapping.
@@ -112,14 +114,14 @@ fn recognised(found: &Detected, how: &jobs::How) -> (String, bool) {
         Detected::Table => {
             ("recognised as a Parquet table: its reader is told by its columns".to_owned(), true)
         }
-        Detected::NoLog(formats::UNKNOWN) | Detected::More if how.mapping.is_some() => {
+        Detected::NoLog(detect::UNKNOWN) | Detected::More if how.mapping.is_some() => {
             ("of no known format: read by the mapping".to_owned(), true)
         }
         Detected::NotRead(name) => (format!("recognised as {name}, which has no reader yet"), false),
         Detected::Label(name) => (format!("recognised as {name}: labels, and no run"), false),
         Detected::NoLog(what) => ((*what).to_owned(), false),
         Detected::Bad(what) => (format!("cannot be read: {what}"), false),
-        Detected::More => (formats::UNKNOWN.to_owned(), false),
+        Detected::More => (detect::UNKNOWN.to_owned(), false),
     }
 }
 
@@ -135,9 +137,9 @@ fn read(inputs: &[input::Input], how: jobs::How) -> anyhow::Result<Read> {
                 *told.kinds.entry(format!("{} {}", step.role.name(), step.kind.name())).or_default() += 1;
             });
         }
-        super::add_all(&mut told.fields_mapped, &part.fields.mapped);
-        super::add_all(&mut told.fields_dropped, &part.fields.dropped);
-        super::add_all(&mut told.losses, &part.losses.0);
+        add_all(&mut told.fields_mapped, &part.fields.mapped);
+        add_all(&mut told.fields_dropped, &part.fields.dropped);
+        add_all(&mut told.losses, &part.losses.0);
         told.rejects.extend(part.rejects.into_iter().map(|reject| reject.reason));
         Ok(())
     })?;

@@ -8,9 +8,8 @@ use std::collections::{BTreeMap, HashMap};
 use crate::store::TrajectoryRow;
 use crate::trajectory::{Kind, Role, Step, Trajectory};
 
-use super::keep::GoneSession;
 use super::part::Run;
-use super::sessions::{Hashes, is_timed, with_time};
+use super::sessions::{GoneSession, Hashes, is_timed, with_time};
 
 /// What sessions began with, by the origin that they share and the hash of all steps up to one; and the input that said it first.
 /// There may be many steps, so an entry is small.

@@ -12,9 +12,10 @@ use anyhow::Context as _;
 use crate::store::{StepKey, StepRow, TableReader, TrajectoryKey, TrajectoryRow};
 
 use super::input::Input;
-use super::record::{Fate, FileRecord, Known, KnownFile, hex, short};
-use super::sessions::{Beginning, Hashes, is_timed, with_time};
-use super::{Duplicate, Output, ROW_GROUP_BYTES, RunName, cannot_write};
+use super::output::{Output, ROW_GROUP_BYTES, cannot_write};
+use super::record::{Fate, FileRecord, Known, KnownFile, hex, key};
+use super::report::{Duplicate, RunName};
+use super::sessions::{Beginning, GoneSession, Hashes, is_timed, with_time};
 
 /// The rows of a table in order, a row group in memory.
 struct Rows {
@@ -38,24 +39,8 @@ impl Rows {
     }
 }
 
-/// A `source_key`, hashed.
-pub(super) fn key(text: &str) -> u128 {
-    short(blake3::hash(text.as_bytes()))
-}
-
 fn number(id: &str) -> anyhow::Result<u128> {
     u128::from_str_radix(id, 16).context("an id is a hex number")
-}
-
-/// A session that is known of a file that is not there any more.
-pub(super) struct GoneSession {
-    pub(super) origin: u128,
-    /// The hashes of its steps.
-    pub(super) up_to: Vec<u128>,
-    pub(super) has_usage: bool,
-    pub(super) source_key: String,
-    /// It is told by the times of its steps.
-    pub(super) is_timed: bool,
 }
 
 /// The sessions that are known of files which are not there any more and begin like one that is read, by

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use indicatif::BinaryBytes;
 
+use crate::logs::detect::{GZIP, ZSTD};
 use crate::logs::formats::reading::list::is_passing;
-use crate::logs::formats::{GZIP, ZSTD};
 
 /// So many unpacked bytes before the place where a decoder fails may be wrong: a block of zstd.
 const IN_DOUBT: u64 = 128 << 10;

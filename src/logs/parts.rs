@@ -7,7 +7,8 @@ use std::path::Path;
 
 use super::database::{self, Database};
 use super::input::{self, Input};
-use crate::logs::formats::{self, Detected, Reading};
+use crate::logs::detect::{self, Detected};
+use crate::logs::formats::{self, Reading};
 
 /// So much of the first file is looked at.
 const HEAD_BYTES: usize = 64 << 10;
@@ -65,8 +66,7 @@ fn beside_databases(inputs: &[Input]) -> Vec<Vec<usize>> {
             groups.entry(*database).or_default().push(*file);
         }
     }
-    let is_database =
-        |file: &usize| input::begins_with(&inputs[*file].path, formats::SQLITE).unwrap_or(false);
+    let is_database = |file: &usize| input::begins_with(&inputs[*file].path, detect::SQLITE).unwrap_or(false);
     let found = groups.into_iter().filter(|(database, _)| is_database(database));
     found
         .map(|(database, mut files)| {
@@ -85,7 +85,7 @@ fn moved(inputs: &[Input], names: &[&str], trees: &[usize]) -> HashMap<usize, us
     let mut holders: HashMap<String, usize> = HashMap::new();
     for (file, input) in inputs.iter().enumerate() {
         let is_one =
-            input.problem.is_none() && input::begins_with(&input.path, formats::SQLITE).unwrap_or(false);
+            input.problem.is_none() && input::begins_with(&input.path, detect::SQLITE).unwrap_or(false);
         let ids = if is_one { sessions(&input.path).unwrap_or_default() } else { Vec::new() };
         holders.extend(ids.into_iter().map(|id| (id, file)));
     }
@@ -96,7 +96,7 @@ fn moved(inputs: &[Input], names: &[&str], trees: &[usize]) -> HashMap<usize, us
 /// The sessions in a database of opencode; none of others.
 fn sessions(path: &Path) -> anyhow::Result<Vec<String>> {
     let database = Database::open(path, None, MAX_ID)?;
-    let is_one = formats::of_tables(&database.tables()?).is_some_and(|entry| entry.name == "opencode");
+    let is_one = detect::of_tables(&database.tables()?).is_some_and(|entry| entry.name == "opencode");
     Ok(if is_one { database.texts("SELECT id FROM session")? } else { Vec::new() })
 }
 
@@ -104,7 +104,7 @@ fn is_of(input: &Input, format: &str) -> bool {
     let mut head = Vec::new();
     let is_whole = input::open_for(&input.path, HEAD_BYTES)
         .and_then(|mut reader| input::read_head(&mut *reader, &mut head, HEAD_BYTES));
-    match is_whole.map(|is_whole| formats::detect(&head, is_whole)) {
+    match is_whole.map(|is_whole| detect::detect(&head, is_whole)) {
         Ok(Detected::Log(entry, _)) => entry.name == format,
         _ => false,
     }
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn what_stands_beside_a_database_goes_with_it() {
         let dir = tempfile::tempdir().unwrap();
-        let database = [formats::SQLITE, &[0; 84]].concat();
+        let database = [detect::SQLITE, &[0; 84]].concat();
         for (name, bytes) in [
             ("a.db", database.as_slice()),
             ("a.db-wal", b"x"),

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::formats::Detected;
+use super::detect::Detected;
 use super::{input, jobs};
 
 /// An agent, the variable that moves its folder with what stands below that, and what stands below the home folder else.

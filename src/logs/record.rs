@@ -14,44 +14,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::files::{reach, vouch};
-use crate::logs::formats::mapping::Mapping;
 use crate::logs::formats::{self, reading::names};
 use crate::store;
-use crate::text::redact::{self, Tally};
+use crate::text::redact::Tally;
 
 use super::database;
 use super::input::Input;
-use super::{Before, Options, Report, TABLES};
+use super::report::{Before, Report};
 
-/// How files were read. What was read in another way is read again.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReadWith {
-    pub version: String,
-    pub readers: u32,
-    /// The format that was given for all files.
-    pub format: Option<String>,
-    pub max_file: u64,
-    pub max_memory: u64,
-    /// Version of the rules by which it was redacted, if it was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub redact: Option<u32>,
-}
-
-impl ReadWith {
-    pub(super) fn of(options: &Options, mapping: Option<&Mapping>) -> Self {
-        ReadWith {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            readers: formats::READERS_VERSION,
-            format: options.format.clone().or_else(|| mapping.map(|_| "auto".to_owned())).map(|name| {
-                let digest = mapping.map_or(String::new(), |mapping| format!(" {}", mapping.digest));
-                name + &digest
-            }),
-            max_file: options.limits.file,
-            max_memory: options.limits.memory,
-            redact: options.redact.then_some(redact::VERSION),
-        }
-    }
-}
+/// The files of a dataset.
+pub(super) const TABLES: [&str; 4] =
+    ["trajectories.parquet", "steps.parquet", "rejects.jsonl", "ingest.json"];
 
 /// One file in `ingest.json`.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -122,6 +95,11 @@ impl FileRecord {
 
 pub(super) fn hex(n: u128) -> String {
     format!("{n:032x}")
+}
+
+/// A `source_key`, hashed.
+pub(super) fn key(text: &str) -> u128 {
+    short(blake3::hash(text.as_bytes()))
 }
 
 pub(super) fn short(hash: blake3::Hash) -> u128 {
@@ -389,6 +367,7 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::logs::detect;
     use crate::logs::{input, parts};
 
     #[test]
@@ -396,7 +375,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         let write = |name: &str, bytes: &[u8]| std::fs::write(path(name), bytes).unwrap();
-        write("a.db", &[formats::SQLITE, &[0; 84]].concat());
+        write("a.db", &[detect::SQLITE, &[0; 84]].concat());
         let digest = |root: &str| {
             let mut inputs = parts::joined(input::find(&[path(root)]).unwrap());
             mark(&mut inputs, 1).unwrap();
@@ -405,7 +384,7 @@ mod tests {
         };
         let mut seen = BTreeSet::from([digest("")]);
         let changes: [(&str, &[u8]); 4] =
-            [("a.db-wal", b"1"), ("a.db-wal", b"2"), ("a.db-journal", b"2"), ("a.db", formats::SQLITE)];
+            [("a.db-wal", b"1"), ("a.db-wal", b"2"), ("a.db-journal", b"2"), ("a.db", detect::SQLITE)];
         for (name, bytes) in changes {
             write(name, bytes);
             assert!(seen.insert(digest("")), "{name}");

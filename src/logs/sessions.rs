@@ -162,6 +162,17 @@ pub(super) struct Heard {
     pub(super) has_usage: bool,
 }
 
+/// A session that is known of a file that is not there any more.
+pub(super) struct GoneSession {
+    pub(super) origin: u128,
+    /// The hashes of its steps.
+    pub(super) up_to: Vec<u128>,
+    pub(super) has_usage: bool,
+    pub(super) source_key: String,
+    /// It is told by the times of its steps.
+    pub(super) is_timed: bool,
+}
+
 impl Heard {
     pub(super) fn of(steps: &[Step]) -> Self {
         let mut hashes = Hashes::default();

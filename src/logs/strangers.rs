@@ -3,9 +3,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::logs::detect::{self, Detected};
 use crate::logs::formats::reading::prefix::prefix;
 use crate::logs::formats::reading::{alike, repair, scan};
-use crate::logs::formats::{self, Detected, Entry, Reading, Source, mapping};
+use crate::logs::formats::{Entry, Reading, Source, mapping};
 
 /// Where a value stands in its file.
 #[derive(Clone, Copy)]
@@ -22,12 +23,12 @@ const HEAD_BYTES: usize = 64 << 10;
 /// Tells the format of a file in memory, by its head if that is enough.
 pub(super) fn detect_in(bytes: &[u8]) -> Detected {
     if bytes.len() > HEAD_BYTES {
-        let found = formats::detect(&bytes[..HEAD_BYTES], false);
+        let found = detect::detect(&bytes[..HEAD_BYTES], false);
         if !matches!(found, Detected::More) {
             return found;
         }
     }
-    formats::detect(bytes, true)
+    detect::detect(bytes, true)
 }
 
 /// Tells the formats of the records of a file.
@@ -95,7 +96,7 @@ impl Strangers {
             self.follow(known, record);
             return true;
         }
-        let is_full = self.kinds.len() + self.waiting.len() >= formats::MOST_KINDS;
+        let is_full = self.kinds.len() + self.waiting.len() >= detect::MOST_KINDS;
         // A torn record may look like one of any format.
         if is_full || !self.waiting.contains(&kind) && !repair::is_json(record) {
             return self.waiting.is_empty();
@@ -195,11 +196,11 @@ fn lines_start(bytes: &[u8]) -> Option<usize> {
     let end = memchr::memchr(b'\n', &bytes[start..]).map(|end| start + end)?;
     // A document over several lines ends in a line with a bracket.
     let is_behind = |end: usize| repair::padding(&bytes[end..]) < bytes.len() - end;
-    if formats::is_object(bare(&bytes[start..end])) {
+    if detect::is_object(bare(&bytes[start..end])) {
         return is_behind(end).then_some(start);
     }
     let last = repair::without_padding(&bytes[memchr::memrchr(b'\n', bytes.trim_ascii_end())?..]);
-    let end = formats::is_object(last).then(|| repair::value_end(bytes, start))??;
+    let end = detect::is_object(last).then(|| repair::value_end(bytes, start))??;
     is_behind(end).then_some(end)
 }
 
@@ -215,9 +216,9 @@ mod tests {
         let (mut n, mut strangers) = (0, Vec::new());
         for input in found {
             let bytes = std::fs::read(&input.path).unwrap();
-            let Detected::Log(own, _) = formats::detect(&bytes, true) else { continue };
+            let Detected::Log(own, _) = detect::detect(&bytes, true) else { continue };
             let mut told = Strangers::new(own);
-            for line in bytes.split(|b| *b == b'\n').filter(|line| formats::is_object(line)) {
+            for line in bytes.split(|b| *b == b'\n').filter(|line| detect::is_object(line)) {
                 n += 1;
                 told.tells(line);
                 if told.newest.name != own.name {

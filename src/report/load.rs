@@ -9,23 +9,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::Context as _;
-use arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch};
-use arrow::datatypes::{self as types, DataType as ArrowType, Field, Schema};
 use polars::prelude::{
-    BooleanChunked, Column, DataFrame, DataFrameJoinOps as _, Float64Chunked, IntoColumn as _, JoinArgs,
-    JoinType, MaintainOrderJoin, NewChunkedArray as _, PlSmallStr, SortMultipleOptions, StringChunked,
-    UInt32Chunked, UInt64Chunked, UniqueKeepStrategy, df,
+    BooleanChunked, DataFrame, DataFrameJoinOps as _, JoinArgs, JoinType, MaintainOrderJoin,
+    SortMultipleOptions, UniqueKeepStrategy, df,
 };
 
 use crate::files::reach;
 use crate::scores::registry::About;
 use crate::store::{self, CellRow, EventRow, Row, ScoreRow, TrajectoryRow, VariantRow};
 
-/// Rows of scores held in memory at once.
-const BATCH_ROWS: usize = 1_000_000;
+mod frames;
+mod strata;
+
+pub(crate) use strata::{STRATUM_KEYS, Stratum};
+
+use frames::{BATCH_ROWS, frame, frames};
+use strata::{Grouped, KEYS};
 
 /// The rows of a run, scores apart.
 pub(crate) struct Run {
@@ -236,104 +237,6 @@ impl Run {
     }
 }
 
-/// What names a cell.
-const KEYS: [&str; 2] = ["variant", "trajectory"];
-
-/// Rows as plain data, by variant, metric and stratum.
-struct Grouped {
-    first: usize,
-    n_variants: usize,
-    series: BTreeMap<(u32, String, String), Vec<Score>>,
-}
-
-impl Grouped {
-    fn of(first: usize, n_variants: usize) -> Self {
-        Grouped { first, n_variants, series: BTreeMap::new() }
-    }
-
-    fn add(&mut self, rows: &DataFrame) -> anyhow::Result<()> {
-        let number = rows.column("number")?.u32()?;
-        let position = rows.column("position")?.u32()?;
-        let metric = rows.column("metric")?.str()?;
-        let stratum = rows.column("stratum")?.str()?;
-        let [value, floor, ceiling, atom_bag, chance, weight] =
-            ["value", "floor", "ceiling", "atom_bag", "chance", "weight"]
-                .map(|name| rows.column(name).and_then(|c| c.f64()));
-        let (value, floor, ceiling) = (value?, floor?, ceiling?);
-        let (atom_bag, chance, weight) = (atom_bag?, chance?, weight?);
-        let n = rows.column("n")?.u64()?;
-        // A value that is not finite is undefined.
-        let finite = |x: Option<f64>| x.filter(|x| x.is_finite());
-        let mut series: BTreeMap<(u32, &str, &str), Vec<Score>> = BTreeMap::new();
-        for row in 0..rows.height() {
-            let (Some(number), Some(trajectory)) = (number.get(row), position.get(row)) else {
-                continue;
-            };
-            let key = (number, metric.get(row).unwrap_or(""), stratum.get(row).unwrap_or(""));
-            series.entry(key).or_default().push(Score {
-                trajectory,
-                value: finite(value.get(row)),
-                floor: finite(floor.get(row)),
-                ceiling: finite(ceiling.get(row)),
-                atom_bag: finite(atom_bag.get(row)),
-                chance: finite(chance.get(row)),
-                weight: finite(weight.get(row)).unwrap_or(0.0),
-                n: n.get(row).unwrap_or(0),
-            });
-        }
-        for ((number, metric, stratum), rows) in series {
-            let key = (number, metric.to_owned(), Stratum::parse(stratum).to_string());
-            self.series.entry(key).or_default().extend(rows);
-        }
-        Ok(())
-    }
-
-    fn finish(self) -> Vec<(usize, VariantScores)> {
-        let all = self.first..self.first + self.n_variants;
-        let mut out: Vec<(usize, VariantScores)> = all.map(|i| (i, VariantScores::new())).collect();
-        for ((number, metric, stratum), mut rows) in self.series {
-            rows.sort_by_key(|s| s.trajectory);
-            out[number as usize].1.insert((metric, stratum), rows);
-        }
-        out
-    }
-}
-
-/// A stratum in canonical order.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Stratum(Vec<(usize, String, String)>);
-
-/// Keys of strata, in the order in which they are written. Others follow by name.
-pub(crate) const STRATUM_KEYS: [&str; 10] =
-    ["set", "tail", "class", "kind", "horizon", "point", "body", "unsupported", "shadow", "cap"];
-
-impl Stratum {
-    pub(crate) fn parse(text: &str) -> Self {
-        let rank = |key: &str| STRATUM_KEYS.iter().position(|k| *k == key).unwrap_or(usize::MAX);
-        let mut parts: Vec<(usize, String, String)> = text
-            .split_whitespace()
-            .map(|part| part.split_once('=').unwrap_or((part, "")))
-            .map(|(key, value)| (rank(key), key.to_owned(), value.to_owned()))
-            .collect();
-        parts.sort();
-        Stratum(parts)
-    }
-
-    pub(crate) fn get(&self, key: &str) -> Option<&str> {
-        self.0.iter().find(|(_, k, _)| k == key).map(|(_, _, v)| v.as_str())
-    }
-}
-
-impl std::fmt::Display for Stratum {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (i, (_, key, value)) in self.0.iter().enumerate() {
-            let space = if i > 0 { " " } else { "" };
-            if value.is_empty() { write!(f, "{space}{key}")? } else { write!(f, "{space}{key}={value}")? }
-        }
-        Ok(())
-    }
-}
-
 struct Clustered {
     trajectories: Vec<Trajectory>,
     strata: Vec<u32>,
@@ -490,89 +393,5 @@ fn file<R: Row>(folder: &Path) -> PathBuf {
     folder.join(format!("{}.parquet", R::TABLE))
 }
 
-/// These columns of a table, whole.
-fn frame<R: Row>(folder: &Path, columns: &[&str]) -> anyhow::Result<DataFrame> {
-    let mut all = DataFrame::empty();
-    frames::<R>(folder, columns, |rows| {
-        all.vstack_mut(&rows)?;
-        Ok(())
-    })?;
-    anyhow::ensure!(all.width() > 0, "{} lacks columns", file::<R>(folder).display());
-    Ok(all)
-}
-
-/// Calls `each` with these columns of a table, many rows at a time; once at least.
-fn frames<R: Row>(
-    folder: &Path,
-    columns: &[&str],
-    mut each: impl FnMut(DataFrame) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    let path = file::<R>(folder);
-    let fields: Vec<_> = R::fields().into_iter().filter(|f| columns.contains(&f.name().as_str())).collect();
-    each(to_polars(&RecordBatch::new_empty(Arc::new(Schema::new(fields))))?)?;
-    store::columns::<R>(&path, columns, |batch| each(to_polars(&batch)?))
-}
-
-/// Rows as polars has them, column by column.
-fn to_polars(batch: &RecordBatch) -> anyhow::Result<DataFrame> {
-    let column = |(field, array): (&Arc<Field>, &ArrayRef)| -> anyhow::Result<Column> {
-        let name = PlSmallStr::from_str(field.name());
-        Ok(match array.data_type() {
-            ArrowType::Utf8 => {
-                StringChunked::from_iter_options(name, array.as_string::<i32>().iter()).into_column()
-            }
-            ArrowType::UInt32 => {
-                UInt32Chunked::from_iter_options(name, array.as_primitive::<types::UInt32Type>().iter())
-                    .into_column()
-            }
-            ArrowType::UInt64 => {
-                UInt64Chunked::from_iter_options(name, array.as_primitive::<types::UInt64Type>().iter())
-                    .into_column()
-            }
-            ArrowType::Float64 => {
-                Float64Chunked::from_iter_options(name, array.as_primitive::<types::Float64Type>().iter())
-                    .into_column()
-            }
-            ArrowType::Boolean => {
-                BooleanChunked::from_iter_options(name, array.as_boolean().iter()).into_column()
-            }
-            other => anyhow::bail!("column {} has the type {other}, which no report reads", field.name()),
-        })
-    };
-    let columns: Vec<Column> =
-        batch.schema().fields().iter().zip(batch.columns()).map(column).collect::<anyhow::Result<_>>()?;
-    Ok(DataFrame::new(batch.num_rows(), columns)?)
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::report::statistics::synthetic;
-
-    #[test]
-    fn strata_have_one_spelling() {
-        let stratum = Stratum::parse("  zeta=1 tail=10 set=common alpha ");
-        assert_eq!(stratum.to_string(), "set=common tail=10 alpha zeta=1");
-        assert_eq!(stratum.get("tail"), Some("10"));
-        assert_eq!(stratum.get("kind"), None);
-        assert_eq!(Stratum::parse("").to_string(), "");
-    }
-
-    /// 24 runs of 12 tasks in 3 repositories: few repositories stay the clusters, and are strata of the tasks.
-    #[test]
-    fn the_population_decides_what_a_cluster_is() {
-        let dir = tempfile::tempdir().unwrap();
-        synthetic::write_run(dir.path(), &synthetic::TINY, 24, 3);
-        let of = |population| Run::open(dir.path(), population).unwrap();
-        let clusters = |run: &Run| run.trajectories.iter().map(|t| t.cluster).collect::<BTreeSet<_>>().len();
-        let other = of(Population::Other);
-        assert_eq!((clusters(&other), &other.strata[..]), (3, &[0, 0, 0][..]));
-        let these = of(Population::These);
-        assert_eq!(clusters(&these), 12);
-        for stratum in 0..3 {
-            assert_eq!(these.strata.iter().filter(|s| **s == stratum).count(), 4);
-        }
-        assert_eq!(these.trajectories[0].cluster, these.trajectories[1].cluster, "two runs of one task");
-        assert!(other.variants.iter().any(|v| v.control) && other.variants.iter().any(|v| !v.control));
-    }
-}
+mod tests;

@@ -39,7 +39,7 @@ struct Block {
 }
 
 /// Whether a line alone tells that a text is a history.
-pub(super) fn is_mark(line: &[u8]) -> bool {
+pub(in crate::logs) fn is_mark(line: &[u8]) -> bool {
     let begins = |mark: &str| line.starts_with(mark.as_bytes());
     [TITLE, "> Aider v", "-*- mode: fundamental"].into_iter().any(begins)
         || begins("> Tokens: ") && memchr::memmem::find(line, b" sent, ").is_some()

@@ -327,57 +327,51 @@ mod tests {
 
     const CALL: &str = r#""messageId":"m1","content":"I look.","reasoningText":"Hm.","toolRequests":[{"toolCallId":"c1","name":"view","arguments":{"path":"."}},{"toolCallId":"c2","name":"bash","arguments":"{\"command\":\"ls\"}"}],"outputTokens":9"#;
 
+    /// A session that is compacted beside the agent.
+    fn session() -> Vec<String> {
+        vec![
+            event("1", "session.start", r#""sessionId":"s1","selectedModel":"m","context":{"cwd":"/x/cli"}"#),
+            event("2", "system.message", r#""role":"system","content":"Be brief.""#),
+            event(
+                "3",
+                "user.message",
+                r#""content":"List it.","transformedContent":"<now>9</now>\n\nList it.\n\n<rem>x</rem>""#,
+            ),
+            event("4", "assistant.message", CALL),
+            event("5", "tool.execution_start", r#""toolCallId":"c1","toolName":"view""#),
+            event(
+                "6",
+                "tool.execution_complete",
+                r#""toolCallId":"c1","success":true,"result":{"content":"a.py","detailedContent":"long"}"#,
+            ),
+            event(
+                "7",
+                "tool.execution_complete",
+                r#""toolCallId":"c2","success":false,"error":{"message":"no","code":"x"}"#,
+            ),
+            event("8", "system.message", r#""role":"system","content":"Be brief.""#),
+            event("9", "session.compaction_start", ""),
+            event("a", "user.message", r#""content":"Go on.""#),
+            event("b", "assistant.message", r#""content":"Yes.""#),
+            event("c", "session.compaction_complete", r#""success":true,"summaryContent":"a.py is there.""#),
+            event("d", "tool.execution_start", r#""toolCallId":"x","toolName":"glob""#),
+            event(
+                "d",
+                "tool.execution_complete",
+                r#""toolCallId":"x","success":true,"result":{"content":"b.py"}"#,
+            ),
+            event("e", "session.compaction_complete", r#""success":false"#),
+            event(
+                "f",
+                "session.shutdown",
+                r#""modelMetrics":{"m":{"usage":{"inputTokens":70}},"n":{"usage":{"inputTokens":7}}}"#,
+            ),
+        ]
+    }
+
     #[test]
     fn a_session_with_a_compaction_beside_the_agent() {
-        let (runs, losses) = read(
-            "copilot-cli",
-            &[
-                event(
-                    "1",
-                    "session.start",
-                    r#""sessionId":"s1","selectedModel":"m","context":{"cwd":"/x/cli"}"#,
-                ),
-                event("2", "system.message", r#""role":"system","content":"Be brief.""#),
-                event(
-                    "3",
-                    "user.message",
-                    r#""content":"List it.","transformedContent":"<now>9</now>\n\nList it.\n\n<rem>x</rem>""#,
-                ),
-                event("4", "assistant.message", CALL),
-                event("5", "tool.execution_start", r#""toolCallId":"c1","toolName":"view""#),
-                event(
-                    "6",
-                    "tool.execution_complete",
-                    r#""toolCallId":"c1","success":true,"result":{"content":"a.py","detailedContent":"long"}"#,
-                ),
-                event(
-                    "7",
-                    "tool.execution_complete",
-                    r#""toolCallId":"c2","success":false,"error":{"message":"no","code":"x"}"#,
-                ),
-                event("8", "system.message", r#""role":"system","content":"Be brief.""#),
-                event("9", "session.compaction_start", ""),
-                event("a", "user.message", r#""content":"Go on.""#),
-                event("b", "assistant.message", r#""content":"Yes.""#),
-                event(
-                    "c",
-                    "session.compaction_complete",
-                    r#""success":true,"summaryContent":"a.py is there.""#,
-                ),
-                event("d", "tool.execution_start", r#""toolCallId":"x","toolName":"glob""#),
-                event(
-                    "d",
-                    "tool.execution_complete",
-                    r#""toolCallId":"x","success":true,"result":{"content":"b.py"}"#,
-                ),
-                event("e", "session.compaction_complete", r#""success":false"#),
-                event(
-                    "f",
-                    "session.shutdown",
-                    r#""modelMetrics":{"m":{"usage":{"inputTokens":70}},"n":{"usage":{"inputTokens":7}}}"#,
-                ),
-            ],
-        );
+        let (runs, losses) = read("copilot-cli", &session());
         let t = &runs[0];
         assert_eq!(
             outline(t),

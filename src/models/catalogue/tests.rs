@@ -57,12 +57,20 @@ fn a_file_adds_and_overrides() {
     assert_eq!(catalogue.entries.len(), Catalogue::load(None).unwrap().entries.len());
 }
 
+/// A model with these sources.
+fn with(sources: &str) -> String {
+    format!("{MODEL}sources = [{sources}]")
+}
+
+/// What is said of each catalogue.
+fn wrong(texts: &[String]) -> String {
+    texts.iter().map(|text| format!("{:#}\n\n", over(text).unwrap_err())).collect()
+}
+
 #[test]
 fn what_is_wrong_is_told_with_line_and_nearest_name() {
-    let with = |sources: &str| format!("{MODEL}sources = [{sources}]");
     let replaced = |a: &str, b: &str| with("{ path = \"x\" }").replace(a, b);
-    let mut all = String::new();
-    for text in [
+    insta::assert_snapshot!(wrong(&[
         "[[model]]".to_owned(),
         "models = 3".to_owned(),
         replaced("context", "contxt"),
@@ -78,27 +86,7 @@ fn what_is_wrong_is_told_with_line_and_nearest_name() {
         replaced("\"own\"", "\"better\""),
         replaced("context = 4096\n", ""),
         format!("{0}\n{0}", with("{ path = \"x\" }")),
-        with(""),
-        with("\"x.gguf\""),
-        with("{ url = \"x\" }"),
-        with("{ hub = \"a/b\" }"),
-        with("{ hub = \"a\", file = \"x\" }"),
-        with("{ hub = \"a/b\", file = \"../x\" }"),
-        with("{ package = \"a\", file = \"x\" }"),
-        with("{ package = \"--index-url=x==1\", file = \"x\" }"),
-        with("{ model = \"own\" }"),
-        with("{ model = \"minilm-l6\", file = \"x\" }"),
-        with("{ convert = \"minilm\", path = \"x\" }"),
-        with("{ parts = [] }"),
-        with("{ parts = [{ path = \"x\" }], path = \"y\" }"),
-        "[sets.mine]\nwriter = \"minilm-l6\"".to_owned(),
-        "[sets.mine]\nembedder = \"minilm-l12\"".to_owned(),
-        "[sets.mine]\ngenerator = \"minilm-l6\"".to_owned(),
-        "[sets.minilm-l6]\nembedder = \"minilm-l6\"".to_owned(),
-    ] {
-        all.push_str(&format!("{:#}\n\n", over(&text).unwrap_err()));
-    }
-    insta::assert_snapshot!(all, @r#"
+    ]), @r#"
     own.toml:1: unknown key `model` of the file
     hint: did you mean `models`? (known: models, servers, sets)
 
@@ -133,7 +121,26 @@ fn what_is_wrong_is_told_with_line_and_nearest_name() {
     hint: its keys are name, roles, about, licence, context, bytes, sha256, sources, window, memory, batched
 
     own.toml:8: a second model `own`
+    "#);
+}
 
+#[test]
+fn what_is_wrong_with_sources_is_told() {
+    insta::assert_snapshot!(wrong(&[
+        with(""),
+        with("\"x.gguf\""),
+        with("{ url = \"x\" }"),
+        with("{ hub = \"a/b\" }"),
+        with("{ hub = \"a\", file = \"x\" }"),
+        with("{ hub = \"a/b\", file = \"../x\" }"),
+        with("{ package = \"a\", file = \"x\" }"),
+        with("{ package = \"--index-url=x==1\", file = \"x\" }"),
+        with("{ model = \"own\" }"),
+        with("{ model = \"minilm-l6\", file = \"x\" }"),
+        with("{ convert = \"minilm\", path = \"x\" }"),
+        with("{ parts = [] }"),
+        with("{ parts = [{ path = \"x\" }], path = \"y\" }"),
+    ]), @r#"
     own.toml:7: `sources`: expected at least one
 
     own.toml:7: `sources` is a string, expected tables such as `{ path = "x.gguf" }`
@@ -162,7 +169,17 @@ fn what_is_wrong_is_told_with_line_and_nearest_name() {
     own.toml:7: `parts`: expected at least one
 
     own.toml:7: a source has either `parts` or one file
+    "#);
+}
 
+#[test]
+fn what_is_wrong_with_sets_is_told() {
+    insta::assert_snapshot!(wrong(&[
+        "[sets.mine]\nwriter = \"minilm-l6\"".to_owned(),
+        "[sets.mine]\nembedder = \"minilm-l12\"".to_owned(),
+        "[sets.mine]\ngenerator = \"minilm-l6\"".to_owned(),
+        "[sets.minilm-l6]\nembedder = \"minilm-l6\"".to_owned(),
+    ]), @r"
     own.toml:2: unknown key `writer` of `sets.mine`
     hint: known: generator, scorer, embedder, tokenizer
 
@@ -173,7 +190,7 @@ fn what_is_wrong_is_told_with_line_and_nearest_name() {
     hint: its roles are embedder, tokenizer
 
     own.toml:1: a set and a model are named `minilm-l6`
-    "#);
+    ");
     let near = |name: &str| Catalogue::load(None).unwrap().pick(&[name.to_owned()]).unwrap_err();
     assert!(near("defualt").to_string().contains("did you mean `default`?"));
     let unknown = near("qwen2.5-coder-15b");

@@ -33,10 +33,13 @@ use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::token::LlamaToken;
 
-use crate::models::{Answer, Call, CallError, Finish, Outcome, Prompt, Sampling, Scores, Text, TokenScore};
+use crate::models::llama::choose::{Chooser, Repeats};
+use crate::models::llama::template::{self, Template};
+use crate::models::{Answer, Call, CallError, Outcome, Prompt, Sampling, Scores, TokenScore};
 
-use super::choose::{Chooser, Repeats, first_stop};
-use super::template::{self, Template};
+mod slot;
+
+use slot::{Slot, Stream, advance, failed, logprob, piece};
 
 /// Rows of a prompt decoded at once, and the step in which prompts share what they begin with.
 const CHUNK: usize = 128;
@@ -63,30 +66,6 @@ pub(super) struct Engine<'m> {
     /// Counts the calls.
     clock: u64,
     alive: &'m (dyn Fn() + Sync),
-}
-
-/// The cells of one sequence.
-#[derive(Default)]
-struct Stream {
-    /// The tokens that it holds and that a later prompt may share: the whole chunks of its last prompt.
-    held: Vec<LlamaToken>,
-    /// When it was last given a call.
-    used: u64,
-    /// What is generated in it now.
-    slot: Option<Slot>,
-}
-
-/// A sequence that is being generated.
-struct Slot {
-    id: u64,
-    prompt: u32,
-    cut: u32,
-    max_tokens: u32,
-    stop: Vec<String>,
-    choose: Chooser,
-    bytes: Vec<u8>,
-    made: Vec<LlamaToken>,
-    repeats: Repeats,
 }
 
 impl<'m> Engine<'m> {
@@ -463,79 +442,5 @@ fn batches(rows: usize, active: &[bool]) -> Vec<Range<usize>> {
     runs.into_iter().flat_map(parts).collect()
 }
 
-/// The bytes of a token.
-fn piece(model: &LlamaModel, token: LlamaToken) -> Vec<u8> {
-    model.vocab().token_to_piece(token, false, None)
-}
-
-/// Chooses the next token of a sequence. Some: it has ended.
-fn advance(model: &LlamaModel, slot: &mut Slot, logits: &[f32]) -> Option<Finish> {
-    if slot.max_tokens == 0 {
-        return Some(Finish::Length);
-    }
-    let Some(token) = slot.choose.next(logits) else { return Some(Finish::NoMatch) };
-    if model.vocab().is_eog(token) {
-        return Some(Finish::Stop);
-    }
-    slot.made.push(token);
-    let seen = slot.bytes.len();
-    slot.bytes.extend(piece(model, token));
-    if let Some(at) = first_stop(&slot.bytes, seen, &slot.stop) {
-        slot.bytes.truncate(at);
-        return Some(Finish::Stop);
-    }
-    if slot.repeats.push(&slot.made) {
-        return Some(Finish::Loop);
-    }
-    (slot.made.len() as u32 == slot.max_tokens).then_some(Finish::Length)
-}
-
-impl Slot {
-    fn text(self, finish: Finish) -> Answer {
-        Answer::Text(Text {
-            text: String::from_utf8_lossy(&self.bytes).into_owned(),
-            finish,
-            prompt_tokens: self.prompt,
-            tokens: self.made.len() as u32,
-            cut_tokens: self.cut,
-        })
-    }
-}
-
-fn failed(error: impl std::fmt::Display) -> CallError {
-    CallError::Failed(format!("llama.cpp: {error}"))
-}
-
-/// ln softmax(logits)[token], in f64.
-fn logprob(logits: &[f32], token: LlamaToken) -> f64 {
-    let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let sum: f64 = logits.iter().map(|logit| libm::exp(f64::from(logit - top))).sum();
-    f64::from(logits[token.0 as usize] - top) - libm::log(sum)
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn log_likelihood_by_hand() {
-        // softmax of (0, ln 3) is (1/4, 3/4).
-        let logits = [0.0, 3f32.ln()];
-        assert!((logprob(&logits, LlamaToken(0)) - 0.25f64.ln()).abs() < 1e-7);
-        assert!((logprob(&logits, LlamaToken(1)) - 0.75f64.ln()).abs() < 1e-7);
-        // Large logits do not overflow.
-        assert!((logprob(&[1000.0, 1000.0], LlamaToken(0)) + std::f64::consts::LN_2).abs() < 1e-12);
-    }
-
-    #[test]
-    fn batches_of_written_tokens_by_hand() {
-        let active: Vec<bool> = "1110100000001111".chars().map(|c| c == '1').collect();
-        let ranges = |rows| -> Vec<(usize, usize)> {
-            batches(rows, &active).into_iter().map(|run| (run.start, run.end)).collect()
-        };
-        assert_eq!(ranges(16), [(0, 1), (1, 2), (2, 3), (4, 5), (12, 16)]);
-        assert_eq!(ranges(1), [0, 1, 2, 4, 12, 13, 14, 15].map(|at| (at, at + 1)));
-        assert_eq!(batches(7, &[true; 16]), [0..5, 5..10, 10..16]);
-        assert!(batches(16, &[false; 16]).is_empty());
-    }
-}
+mod tests;

@@ -4,9 +4,6 @@
 //! Pooled value of a score = sum(value * weight) / sum(weight) over the trajectories where it is
 //! defined. All statistics are functions of such sums, see [`crate::report::statistics::inference`].
 
-mod columns;
-
-use crate::text::natural::natural;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
@@ -14,16 +11,24 @@ use rayon::prelude::*;
 
 use crate::report::figures::{FULL, Point, Undrawn};
 use crate::report::lines::Gathered;
-use crate::report::load::{Event, Population, Prices, Run, STRATUM_KEYS, Stratum};
+use crate::report::load::{Population, Prices, Run};
 use crate::report::statistics::bootstrap::Resampling;
 use crate::report::statistics::estimate::{Counted, Estimate, ratio};
-use crate::report::statistics::inference::FEW;
 use crate::report::statistics::pooled::{Scores, Sets};
 use crate::report::tables::Table;
 use crate::scores;
-use crate::scores::money::{COST_SAVINGS, TOKEN_SAVINGS, TOKEN_SAVINGS_BILLED};
-use crate::scores::registry::{Column, Entry, Field, Unit};
-use crate::scores::retention::{NEED_RETENTION, RANDOM_WON_SHARE, UNSUPPORTED_SHARE};
+use crate::scores::money::TOKEN_SAVINGS;
+use crate::scores::registry::{Column, Entry, Unit};
+use crate::scores::retention::{RANDOM_WON_SHARE, UNSUPPORTED_SHARE};
+
+mod columns;
+mod remarks;
+mod variant;
+
+pub(crate) use variant::{StratumRow, VariantSummary};
+
+use remarks::{joined, remarks};
+use variant::{by_format, summarise_variant};
 
 /// An estimate of the summary: from these come rows, columns and their docs.
 pub(crate) struct Metric {
@@ -69,75 +74,6 @@ pub(crate) struct Summary {
     pub(crate) prices: Option<Prices>,
     /// Logs whose prompts were cached for an hour, as they say.
     pub(crate) n_cached_an_hour: usize,
-}
-
-pub(crate) struct VariantSummary {
-    pub(crate) variant: String,
-    pub(crate) label: String,
-    pub(crate) strategy: String,
-    pub(crate) trigger: String,
-    pub(crate) model: Option<String>,
-    /// There to be compared with: on no frontier.
-    pub(crate) control: bool,
-    pub(crate) n_ok: usize,
-    pub(crate) errors: Vec<(String, String)>,
-    pub(crate) n_violations: u64,
-    pub(crate) events: EventSummary,
-    pub(crate) efficiency_rows: String,
-    /// Reference tail of the headline in turns.
-    pub(crate) tail: String,
-    /// Beside [`METRICS`].
-    pub(crate) estimates: Vec<Estimate>,
-    pub(crate) strata: Vec<StratumRow>,
-    pub(crate) lost: Lost,
-}
-
-/// What of the common needs, bound, is lost, and what is paid.
-pub(crate) struct Lost {
-    /// The mean session.
-    pub(crate) session: Estimate,
-    /// All sessions together, and of how much.
-    pub(crate) total: (f64, f64),
-    /// Tokens sent, of how many; likewise as billed, and what they cost.
-    pub(crate) tokens: (f64, f64),
-    pub(crate) billed: (f64, f64),
-    pub(crate) cost: (f64, f64),
-    /// The session that lost most, and how much.
-    pub(crate) worst: Option<(u32, f64)>,
-    /// Sessions in which something was compressed.
-    pub(crate) affected: usize,
-    /// Compressions in all sessions.
-    pub(crate) n_events: usize,
-}
-
-impl VariantSummary {
-    /// Whether a summary that stands in the log decided what goes, and not the variant's strategy alone:
-    /// such a variant keeps other company than those that choose on the original prompts.
-    pub(crate) fn is_bridge(&self) -> bool {
-        self.trigger == "logged"
-    }
-}
-
-/// What the events of a variant add up to.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct EventSummary {
-    pub(crate) n: usize,
-    pub(crate) n_fallbacks: usize,
-    pub(crate) n_warnings: usize,
-    pub(crate) kept_share: Option<f64>,
-    pub(crate) break_even_median: Option<u32>,
-    pub(crate) break_even_censored_share: Option<f64>,
-}
-
-pub(crate) struct StratumRow {
-    metric: String,
-    stratum: Stratum,
-    value: Estimate,
-    floor: Option<f64>,
-    ceiling: Option<f64>,
-    atom_bag: Option<f64>,
-    chance: Option<f64>,
-    efficiency: Estimate,
 }
 
 pub(crate) struct FormatRow {
@@ -209,186 +145,6 @@ fn formats(run: &Run) -> BTreeMap<String, Vec<bool>> {
     let names: BTreeSet<&str> = run.trajectories.iter().map(|t| t.format.as_str()).collect();
     let members = |name: &str| run.trajectories.iter().map(|t| t.format == name).collect();
     names.into_iter().map(|name| (name.to_owned(), members(name))).collect()
-}
-
-fn summarise_variant(run: &Run, i: usize, of: &Scores) -> VariantSummary {
-    let (variant, cells) = (&run.variants[i], &run.cells[i]);
-    let affected: BTreeSet<u32> = run.events[i].iter().map(|event| event.trajectory).collect();
-    // A session that failed lost nothing that anybody knows of.
-    let failed: BTreeSet<&str> = cells.errors.iter().map(|(trajectory, _)| trajectory.as_str()).collect();
-    let scored: Vec<bool> = run.trajectories.iter().map(|t| !failed.contains(t.id.as_str())).collect();
-    let sessions = Scores { only: Some(&scored), ..*of };
-    let needs = (NEED_RETENTION.name, of.sets.common.as_str());
-    // A mean of sessions says no more than its needs do.
-    let is_enough = sessions.pooled(needs.0, needs.1, Field::Value).value.is_some();
-    let lost = Lost {
-        session: match is_enough {
-            true => sessions.lost(needs.0, needs.1),
-            false => Estimate::null("too few needs"),
-        },
-        tokens: sessions.lost_of(TOKEN_SAVINGS.name, ""),
-        billed: sessions.lost_of(TOKEN_SAVINGS_BILLED.name, ""),
-        cost: sessions.lost_of(COST_SAVINGS.name, ""),
-        total: sessions.lost_of(needs.0, needs.1),
-        worst: sessions.worst(needs.0, needs.1),
-        affected: affected.len(),
-        n_events: run.events[i].len(),
-    };
-    let mut strata: Vec<StratumRow> = of
-        .rows
-        .keys()
-        .filter(|(_, stratum)| !stratum.is_empty())
-        .map(|(metric, stratum)| {
-            let value = of.pooled(metric, stratum, Field::Value);
-            let point = |field| of.value(metric, stratum, field).filter(|_| value.value.is_some());
-            StratumRow {
-                metric: metric.clone(),
-                stratum: Stratum::parse(stratum),
-                floor: point(Field::Floor),
-                ceiling: point(Field::Ceiling),
-                atom_bag: point(Field::AtomBag),
-                chance: point(Field::Chance),
-                value,
-                efficiency: if scores::find(metric).is_some_and(Entry::has_shadows) {
-                    of.efficiency(metric, stratum)
-                } else {
-                    Estimate::default()
-                },
-            }
-        })
-        .collect();
-    strata.sort_by(|a, b| {
-        a.metric.cmp(&b.metric).then_with(|| natural(&a.stratum.to_string(), &b.stratum.to_string()))
-    });
-    VariantSummary {
-        variant: variant.variant.clone(),
-        label: variant.label.clone(),
-        strategy: variant.strategy.clone(),
-        trigger: variant.trigger.clone(),
-        model: variant.model.clone(),
-        control: variant.control,
-        n_ok: cells.n_ok,
-        errors: cells.errors.clone(),
-        n_violations: cells.n_violations,
-        events: summarise_events(&run.events[i]),
-        efficiency_rows: of.efficiency_stratum().to_owned(),
-        tail: of.sets.tail.clone(),
-        estimates: METRICS.iter().map(|m| of.column(m.score, m.column)).collect(),
-        strata,
-        lost,
-    }
-}
-
-fn by_format(scores: &Scores, formats: &BTreeMap<String, Vec<bool>>) -> Vec<FormatRow> {
-    formats
-        .iter()
-        .map(|(format, members)| {
-            let part = Scores { only: Some(members), ..*scores };
-            let metrics = METRICS.iter().filter(|m| m.column.by_format);
-            let estimates: Vec<Estimate> = metrics.map(|m| part.column(m.score, m.column)).collect();
-            let n_trajectories = estimates.first().map_or(0, |e| e.n_trajectories);
-            FormatRow { format: format.clone(), variant: 0, n_trajectories, estimates }
-        })
-        .collect()
-}
-
-fn summarise_events(events: &[Event]) -> EventSummary {
-    let removable: u64 = events.iter().map(|e| e.removable_tokens).sum();
-    let kept: u64 = events.iter().map(|e| e.kept_tokens).sum();
-    let censored = events.iter().filter(|e| e.break_even_turns.is_none()).count();
-    let times: Vec<(u32, bool)> = events
-        .iter()
-        .map(|e| (e.break_even_turns.unwrap_or(e.decisions_left), e.break_even_turns.is_some()))
-        .collect();
-    EventSummary {
-        n: events.len(),
-        n_fallbacks: events.iter().filter(|e| e.fallback).count(),
-        n_warnings: events.iter().filter(|e| e.warning).count(),
-        kept_share: ratio(kept as f64, removable as f64),
-        break_even_median: kaplan_meier_median(times),
-        break_even_censored_share: ratio(censored as f64, events.len() as f64),
-    }
-}
-
-/// Kaplan and Meier's median of (time, whether it happened then or was censored): the first time at
-/// which at most half are expected to be without the event; `None` if that is never seen. Of equal
-/// times those censored come last.
-fn kaplan_meier_median(mut times: Vec<(u32, bool)>) -> Option<u32> {
-    times.sort_by_key(|&(time, happened)| (time, !happened));
-    let mut at_risk = times.len();
-    let mut surviving = 1.0;
-    let mut rest = times.as_slice();
-    while let Some(&(time, _)) = rest.first() {
-        let same = rest.iter().take_while(|(t, _)| *t == time).count();
-        let happened = rest[..same].iter().filter(|(_, happened)| *happened).count();
-        surviving *= 1.0 - happened as f64 / at_risk as f64;
-        // 1/2 reached by products of fractions may be off by rounding.
-        if surviving <= 0.5 + 1e-12 {
-            return Some(time);
-        }
-        at_risk -= same;
-        rest = &rest[same..];
-    }
-    None
-}
-
-fn remarks(summary: &Summary) -> Vec<String> {
-    let mut remarks = Vec::new();
-    let n_errors: usize = summary.rows.iter().map(|r| r.errors.len()).sum();
-    if n_errors > 0 {
-        remarks.push(format!(
-            "cells that failed and are left out: {n_errors}; see `Excluded cells` in summary.md"
-        ));
-    }
-    if summary.rows.iter().any(|r| r.n_ok != summary.n_ok_everywhere) {
-        remarks.push(format!(
-            "variants were scored on different trajectories: only {} of {} are ok under all of them, \
-             so compare rows with care",
-            summary.n_ok_everywhere, summary.n_trajectories
-        ));
-    }
-    remarks.extend(sample_remarks(summary));
-    let n_violations: u64 = summary.rows.iter().map(|r| r.n_violations).sum();
-    if n_violations > 0 {
-        remarks.push(format!("violated invariants: {n_violations}; see n_violations in summary.csv"));
-    }
-    for row in summary.rows.iter().filter(|r| 2 * r.events.n_warnings > r.events.n) {
-        let (n, of) = (row.events.n_warnings, row.events.n);
-        remarks.push(format!(
-            "{}: {n} of {of} events flagged as odd; see `warning` in events.parquet",
-            row.label
-        ));
-    }
-    remarks
-}
-
-/// On how many clusters the figures rest.
-fn sample_remarks(summary: &Summary) -> Vec<String> {
-    let mut remarks = Vec::new();
-    let common = metric("need_retention_common");
-    let estimates = || summary.main_rows().map(|r| &r.estimates[common]).filter(|e| e.n_eff.is_some());
-    let n_below = estimates().filter(|e| e.value.is_none()).count();
-    let least = estimates().filter_map(|e| e.n_eff).reduce(f64::min);
-    let population = summary.population.name();
-    if n_below > 0 {
-        remarks.push(format!(
-            "need retention of {n_below} of {} variants is below the minimum for {population} (30 needs, n_eff 4): \
-             needs are counted there and no share is given",
-            estimates().count()
-        ));
-    }
-    if let Some(least) = least.filter(|n_eff| *n_eff < FEW) {
-        remarks.push(format!(
-            "few clusters: n_eff of need retention is {least:.1} at the least, so little can be said of {population}"
-        ));
-    }
-    if summary.population == Population::Other && summary.n_without_repository > 0 {
-        remarks.push(format!(
-            "{} of {} trajectories name no repository and are one cluster; `--population these` takes tasks and sessions",
-            summary.n_without_repository, summary.n_trajectories
-        ));
-    }
-    remarks
 }
 
 impl Summary {
@@ -540,69 +296,5 @@ fn nulls(row: &VariantSummary) -> Option<String> {
     joined(METRICS.iter().map(|m| m.name()).zip(&row.estimates))
 }
 
-/// `a, b: reason; c: other reason`, or null where nothing is null.
-fn joined<'a>(estimates: impl Iterator<Item = (&'a str, &'a Estimate)>) -> Option<String> {
-    let mut by_reason: Vec<(String, Vec<&str>)> = Vec::new();
-    for (name, estimate) in estimates {
-        let Some(reason) = &estimate.reason else {
-            continue;
-        };
-        match by_reason.iter_mut().find(|(r, _)| r == reason) {
-            Some((_, names)) => names.push(name),
-            None => by_reason.push((reason.clone(), vec![name])),
-        }
-    }
-    let parts: Vec<String> =
-        by_reason.iter().map(|(reason, names)| format!("{}: {reason}", names.join(", "))).collect();
-    (!parts.is_empty()).then(|| parts.join("; "))
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_median_of_kaplan_and_meier_counts_the_censored() {
-        // At risk 5, 4, 2: survival 4/5, 4/5 * 3/4 = 3/5, 3/5 * 1/2 = 3/10 at time 6.
-        let times = vec![(2, true), (3, true), (3, false), (6, true), (9, false)];
-        assert_eq!(kaplan_meier_median(times), Some(6));
-        // 1 - 1/4, then 2/3 of it: exactly 1/2.
-        assert_eq!(kaplan_meier_median(vec![(1, true), (2, true), (5, false), (5, false)]), Some(2));
-        assert_eq!(kaplan_meier_median(vec![(1, true), (2, false), (2, false)]), None);
-        assert_eq!(kaplan_meier_median(vec![]), None);
-    }
-
-    #[test]
-    fn events_add_up() {
-        let event = |break_even_turns, kept_tokens| Event {
-            trajectory: 0,
-            tokens_before: 0,
-            break_even_turns,
-            decisions_left: 9,
-            removable_tokens: 100,
-            kept_tokens,
-            fallback: false,
-            warning: false,
-        };
-        let e = summarise_events(&[event(Some(4), 10), event(None, 30)]);
-        assert_eq!(e.kept_share, Some(0.2));
-        assert_eq!((e.break_even_median, e.break_even_censored_share), (Some(4), Some(0.5)));
-        assert_eq!(summarise_events(&[]), EventSummary::default());
-    }
-
-    #[test]
-    fn numbers_in_names_sort_by_value() {
-        let mut labels = vec!["mask M=10", "mask M=5", "mask", "full", "mask M=5 b", "r 0.1", "r 0.02"];
-        labels.sort_by(|a, b| natural(a, b));
-        assert_eq!(labels, ["full", "mask", "mask M=5", "mask M=5 b", "mask M=10", "r 0.02", "r 0.1"]);
-    }
-
-    #[test]
-    fn reasons_are_told_once() {
-        let null = Estimate::null("no rows");
-        let some = Estimate { value: Some(1.0), ..Estimate::default() };
-        let estimates = [("a", &null), ("b", &some), ("c", &null)];
-        assert_eq!(joined(estimates.into_iter()).as_deref(), Some("a, c: no rows"));
-        assert_eq!(joined([("b", &some)].into_iter()), None);
-    }
-}
+mod tests;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::words::without_emphasis;
 use super::*;
 
 /// The constraints of a run: (text, category, the message that states it).

@@ -2,10 +2,31 @@
 
 use std::sync::Arc;
 
-use super::{LEVELS, NEED_COVERAGE, SOFT_MISS_SHARE, Tested, WEIGHT_CAP, sorted};
-use crate::context::needs::{Class, Group};
+use super::ledger::State;
+use super::questions::sorted;
+use super::{LEVELS, NEED_COVERAGE, SOFT_MISS_SHARE};
+use crate::context::needs::{Class, Group, Need};
 use crate::scores::{Rows, ratio};
 use crate::text::atoms;
+
+/// Weight of a trajectory's needs in the capped strata.
+pub(super) const WEIGHT_CAP: f64 = 20.0;
+
+/// A need with the answers of the variant and of all that it is compared with, per level.
+pub(super) struct Tested<'a> {
+    pub(super) need: &'a Need,
+    pub(super) state: State,
+    pub(super) weights: &'a [[f64; 2]],
+    pub(super) served: [f64; 2],
+    pub(super) random: [f64; 2],
+    pub(super) oracle: [f64; 2],
+    pub(super) atom_bag: [f64; 2],
+    pub(super) random_local: [f64; 2],
+    pub(super) oracle_local: [f64; 2],
+    pub(super) atom_bag_local: [f64; 2],
+    /// Per kind of partner; none where there are no such partners.
+    pub(super) chance: Vec<Option<[f64; 2]>>,
+}
 
 /// A selection of needs, named by its keys.
 pub(super) struct Stratum {

@@ -1,6 +1,8 @@
 //! Sessions of goose, in both forms.
 
-use crate::logs::formats::{Reading, Sink, Source, Tables, find, of_tables};
+use crate::logs::detect::of_tables;
+use crate::logs::formats::reading::tables::Tables;
+use crate::logs::formats::{Reading, Sink, Source, find};
 
 const CONTENT: [(&str, &str, &str); 6] = [
     ("user", r#"[{"type":"text","text":"Fix it."}]"#, r#"{"userVisible":true,"agentVisible":false}"#),

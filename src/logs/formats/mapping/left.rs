@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Pointers;
-use crate::logs::formats::fields::note_dropped;
+use crate::logs::formats::reading::fields::note_dropped;
 
 /// Deeper values are one.
 const DEPTH: usize = 8;

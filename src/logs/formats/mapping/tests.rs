@@ -117,9 +117,9 @@ fn what_no_pointer_leads_to_is_counted() {
     let source = Source { mapping: Some(mapping(text)), ..Source::new("d/x.json", "mapping") };
     let log = r#"{"meta":{"v":1,"none":null},"turns":[{"who":"user","says":"Go.","a/b":[1,{"c":2}]},
         {"who":"agent","says":"","does":[{"op":"ls","took":5}],"meta":{}}]}"#;
-    crate::logs::formats::fields::take_counts();
+    crate::logs::formats::reading::fields::take_counts();
     read(log.as_bytes(), &mut Sink::new(&source)).unwrap();
-    let dropped = crate::logs::formats::fields::take_counts().dropped;
+    let dropped = crate::logs::formats::reading::fields::take_counts().dropped;
     let left: Vec<(&str, u64)> = dropped
         .iter()
         .filter(|(key, _)| key.starts_with("mapping"))

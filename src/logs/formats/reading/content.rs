@@ -4,13 +4,17 @@
 
 use std::fmt;
 
-use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::draft::Losses;
-use super::fields::{List, is_lenient, next_item, note_odd};
-use super::record;
-use super::scalar::Scalar;
+use crate::logs::formats::reading::draft::Losses;
+use crate::logs::formats::reading::fields::{List, is_lenient, next_item, note_odd};
+use crate::logs::formats::reading::record;
+use crate::logs::formats::reading::scalar::Scalar;
+
+mod media;
+
+pub(crate) use media::{Media, base64_bytes, media_text};
 
 /// What stands under `content`.
 #[derive(Debug, Default)]
@@ -140,117 +144,6 @@ impl<'de> Deserialize<'de> for Arguments {
         } else {
             Ok(Arguments(raw.to_owned()))
         }
-    }
-}
-
-/// Data that is not text: its media type and size, and its address if it is not inline.
-#[derive(Debug, Default)]
-pub(crate) struct Media {
-    pub(crate) media_type: Option<String>,
-    pub(crate) n_bytes: u64,
-    pub(crate) address: Option<String>,
-    /// The words, where it holds text after all (a document in plain text).
-    pub(crate) text: Option<String>,
-}
-
-impl Media {
-    fn of_str(text: &str) -> Self {
-        if let Some(rest) = text.strip_prefix("data:") {
-            let (head, data) = rest.split_once(',').unwrap_or((rest, ""));
-            let media_type = head.split(';').next().filter(|t| !t.is_empty() && t.len() < 60);
-            return Media {
-                media_type: media_type.map(str::to_owned),
-                n_bytes: base64_bytes(data.len()),
-                ..Media::default()
-            };
-        }
-        if text.len() < 300 && (text.contains("://") || text.starts_with("file-")) {
-            return Media { address: Some(text.to_owned()), ..Media::default() };
-        }
-        Media { n_bytes: base64_bytes(text.len()), ..Media::default() }
-    }
-
-    /// What stands in the text for it.
-    pub(crate) fn placeholder(&self, kind: &str) -> String {
-        let media_type = self.media_type.as_deref().unwrap_or("unknown");
-        match &self.address {
-            Some(address) => format!("[{kind} {address}]"),
-            None => format!("[{kind} {media_type} {} bytes]", self.n_bytes),
-        }
-    }
-}
-
-/// What stands in the text for data of its media type.
-pub(crate) fn media_text(media: Media, losses: &mut Losses) -> String {
-    losses.add("media replaced by a placeholder");
-    let of_type = media.media_type.as_deref().and_then(|name| name.split('/').next());
-    media.placeholder(of_type.filter(|kind| ["image", "audio"].contains(kind)).unwrap_or("file"))
-}
-
-/// Size of what base64 text of this length holds.
-pub(crate) fn base64_bytes(length: usize) -> u64 {
-    length as u64 / 4 * 3
-}
-
-impl<'de> Deserialize<'de> for Media {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct MediaVisitor;
-        impl<'de> Visitor<'de> for MediaVisitor {
-            type Value = Media;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("media data")
-            }
-            fn visit_str<E>(self, text: &str) -> Result<Media, E> {
-                Ok(Media::of_str(text))
-            }
-            fn visit_bool<E>(self, _: bool) -> Result<Media, E> {
-                Ok(Media::default())
-            }
-            fn visit_u64<E>(self, _: u64) -> Result<Media, E> {
-                Ok(Media::default())
-            }
-            fn visit_i64<E>(self, _: i64) -> Result<Media, E> {
-                Ok(Media::default())
-            }
-            fn visit_f64<E>(self, _: f64) -> Result<Media, E> {
-                Ok(Media::default())
-            }
-            fn visit_unit<E>(self) -> Result<Media, E> {
-                Ok(Media::default())
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Media, A::Error> {
-                while seq.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(Media::default())
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Media, A::Error> {
-                let mut media = Media::default();
-                let mut media_type = None;
-                let mut is_text = false;
-                while let Some(key) = map.next_key::<super::fields::Key<'de>>()? {
-                    match key.0.as_ref() {
-                        "type" => is_text = map.next_value::<Content>()?.is_text("text"),
-                        "data" if is_text => {
-                            media.text = Some(map.next_value::<Content>()?.into_text(&mut Losses::default()));
-                        }
-                        "content" => {
-                            media.text = Some(map.next_value::<Content>()?.into_text(&mut Losses::default()));
-                        }
-                        "url" | "data" | "file_data" | "base64" | "file_id" | "fileUri" => {
-                            media = map.next_value()?
-                        }
-                        "media_type" | "mime_type" | "mimeType" | "format" => {
-                            media_type = map.next_value::<Option<String>>()?
-                        }
-                        _ => {
-                            map.next_value::<IgnoredAny>()?;
-                        }
-                    }
-                }
-                media.media_type = media_type.or(media.media_type);
-                Ok(media)
-            }
-        }
-        deserializer.deserialize_any(MediaVisitor)
     }
 }
 
@@ -495,57 +388,4 @@ impl Content {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn text(json: &str) -> (String, Losses) {
-        let mut losses = Losses::default();
-        let content: Content = serde_json::from_str(json).unwrap();
-        (content.into_text(&mut losses), losses)
-    }
-
-    #[test]
-    fn contents_of_all_kinds() {
-        assert_eq!(text("null").0, "");
-        assert_eq!(text("\"a\\nb\"").0, "a\nb");
-        assert_eq!(text(r#"[{"type":"text","text":"a"},"b",null]"#).0, "a\nb");
-        assert_eq!(text("7").0, "7");
-        assert_eq!(text(r#"{"type":"text","text":"a"}"#).0, "a");
-    }
-
-    #[test]
-    fn media_become_placeholders() {
-        let (t, losses) =
-            text(r#"[{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAABBBB"}}]"#);
-        assert_eq!(t, "[image image/png 6 bytes]");
-        assert_eq!(losses.0.values().sum::<u64>(), 1);
-        let (t, _) = text(
-            r#"[{"type":"image","source":{"type":"base64","media_type":"image/jpeg","data":"AAAABBBB"}}]"#,
-        );
-        assert_eq!(t, "[image image/jpeg 6 bytes]");
-        let (t, _) = text(r#"[{"type":"image_url","image_url":"https://example.org/a.png"}]"#);
-        assert_eq!(t, "[image https://example.org/a.png]");
-    }
-
-    #[test]
-    fn what_has_no_rule_keeps_its_words_and_its_type() {
-        let (t, losses) = text(
-            r#"[{"type":"search_result","source":"https://a.b/c","title":"T","content":[{"type":"text","text":"found"}]},
-                {"type":"odd","id":"1"},{"type":"document","source":{"type":"text","media_type":"text/plain","data":"plain words"}}]"#,
-        );
-        assert_eq!(t, "[search_result] found\nhttps://a.b/c\ntitle: T\nplain words");
-        assert_eq!(losses.0["block without a rule kept as text: search_result"], 1);
-        assert_eq!(losses.0["block without text: odd"], 1);
-        assert_eq!(losses.0.len(), 2);
-    }
-
-    #[test]
-    fn calls_in_all_styles() {
-        let json = r#"[{"id":"1","function":{"name":"f","arguments":"{\"a\":1}"}},
-            {"id":"2","name":"g","args":{"b": 2}}, "{\"id\":\"3\",\"function\":{\"name\":\"h\",\"arguments\":{}}}"]"#;
-        let calls: ToolCalls = serde_json::from_str(json).unwrap();
-        let parts: Vec<_> = calls.0.into_iter().map(ToolCall::into_parts).collect();
-        let part = |i: &str, n: &str, a: &str| (Some(i.to_owned()), n.to_owned(), a.to_owned());
-        assert_eq!(parts, [part("1", "f", "{\"a\":1}"), part("2", "g", "{\"b\": 2}"), part("3", "h", "{}")]);
-    }
-}
+mod tests;

@@ -21,6 +21,7 @@ pub(crate) mod points;
 pub(crate) mod prefix;
 pub(crate) mod prompts;
 pub(crate) mod repair;
+pub(crate) mod repaired;
 pub(crate) mod reply;
 pub(crate) mod scalar;
 pub(crate) mod scan;

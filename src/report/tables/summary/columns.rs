@@ -1,6 +1,7 @@
 //! The tables of the summary, column by column.
 
 use super::*;
+use crate::report::load::STRATUM_KEYS;
 
 impl Summary {
     /// One row a variant.

@@ -1,0 +1,142 @@
+//! Colours and shapes of the families, and how they are drawn.
+
+use std::collections::BTreeMap;
+
+use crate::report::figures::canvas::{Canvas, Colour, Mark, XY};
+use crate::text::natural::natural;
+
+use super::{FULL, Point};
+
+pub(super) const GREY: Colour = Colour(0x77, 0x77, 0x77);
+
+pub(super) const REACH: Colour = Colour(0xD4, 0xD4, 0xD4);
+pub(super) const WHITE: Colour = Colour(0xFF, 0xFF, 0xFF);
+
+/// Okabe and Ito's colours without yellow, which fades on white, and black, which is for words.
+pub(super) const COLOURS: [Colour; 6] = [
+    Colour(0x00, 0x72, 0xB2),
+    Colour(0xD5, 0x5E, 0x00),
+    Colour(0x00, 0x9E, 0x73),
+    Colour(0xCC, 0x79, 0xA7),
+    Colour(0xE6, 0x9F, 0x00),
+    Colour(0x56, 0xB4, 0xE9),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Shape {
+    Circle,
+    Square,
+    Triangle,
+    Diamond,
+    TriangleDown,
+    Pentagon,
+    Star,
+    Cross,
+}
+
+/// Shapes of families; one more than colours, so that pairs repeat only after 42 families.
+const SHAPES: [Shape; 7] = [
+    Shape::Circle,
+    Shape::Square,
+    Shape::Triangle,
+    Shape::Diamond,
+    Shape::TriangleDown,
+    Shape::Pentagon,
+    Shape::Star,
+];
+
+/// Shapes of controls, empty.
+const CONTROL_SHAPES: [Shape; 7] = [
+    Shape::Circle,
+    Shape::Cross,
+    Shape::Diamond,
+    Shape::Square,
+    Shape::Triangle,
+    Shape::TriangleDown,
+    Shape::Pentagon,
+];
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Style {
+    pub(super) shape: Shape,
+    pub(super) colour: Colour,
+    pub(super) filled: bool,
+}
+
+/// Colour and shape of each family in order of their names: controls grey and empty, what compresses nothing full.
+pub(super) fn styles(points: &[Point]) -> BTreeMap<String, Style> {
+    let mut styles = BTreeMap::new();
+    let (mut next, mut next_control) = (0, 0);
+    let mut families: Vec<(&str, bool)> = points.iter().map(|p| (p.family.as_str(), p.control)).collect();
+    families.sort_by(|a, b| natural(a.0, b.0));
+    families.dedup_by_key(|f| f.0);
+    for (family, control) in families {
+        let style = if family == FULL {
+            Style { shape: Shape::Circle, colour: GREY, filled: true }
+        } else if control {
+            next_control += 1;
+            let shape = CONTROL_SHAPES[(next_control - 1) % CONTROL_SHAPES.len()];
+            Style { shape, colour: GREY, filled: shape == Shape::Cross }
+        } else {
+            next += 1;
+            let (shape, colour) = (SHAPES[(next - 1) % SHAPES.len()], COLOURS[(next - 1) % COLOURS.len()]);
+            Style { shape, colour, filled: true }
+        };
+        styles.insert(family.to_owned(), style);
+    }
+    styles
+}
+
+pub(super) fn draw_reach(canvas: &mut Canvas, low: XY, high: XY) {
+    const HALF: f64 = 2.6;
+    canvas.line(&[low, high], 0.8, REACH);
+    for (x, y) in [low, high] {
+        canvas.line(&[(x - HALF, y), (x + HALF, y)], 0.8, REACH);
+    }
+}
+
+pub(super) fn draw_marker(canvas: &mut Canvas, centre: XY, radius: f64, style: Style) {
+    // A white rim keeps neighbours apart.
+    draw_shape(canvas, centre, 1.22 * radius, style.shape, WHITE);
+    draw_shape(canvas, centre, radius, style.shape, style.colour);
+    if !style.filled {
+        draw_shape(canvas, centre, 0.66 * radius, style.shape, WHITE);
+    }
+}
+
+/// A shape that looks as large as a circle of that radius.
+fn draw_shape(canvas: &mut Canvas, (x, y): XY, radius: f64, shape: Shape, colour: Colour) {
+    // Corners on a circle, the first at `turn` of a full turn clockwise from the top.
+    let regular = |corners: u32, radius: f64, turn: f64| -> Vec<XY> {
+        (0..corners)
+            .map(|i| {
+                let angle = (f64::from(i) / f64::from(corners) + turn) * std::f64::consts::TAU;
+                (x + radius * angle.sin(), y - radius * angle.cos())
+            })
+            .collect()
+    };
+    let bar = |angle: f64| -> Vec<XY> {
+        let (half, long) = (radius * 0.28, radius * 1.05);
+        let (sin, cos) = angle.sin_cos();
+        [(-long, -half), (long, -half), (long, half), (-long, half)]
+            .map(|(u, v)| (x + u * cos - v * sin, y + u * sin + v * cos))
+            .to_vec()
+    };
+    let polygons = match shape {
+        Shape::Circle => {
+            canvas.marks.push(Mark::Circle { centre: (x, y), radius, colour });
+            return;
+        }
+        Shape::Square => vec![regular(4, radius * 1.25, 0.125)],
+        Shape::Diamond => vec![regular(4, radius * 1.3, 0.0)],
+        Shape::Triangle => vec![regular(3, radius * 1.3, 0.0)],
+        Shape::TriangleDown => vec![regular(3, radius * 1.3, 0.5)],
+        Shape::Pentagon => vec![regular(5, radius * 1.15, 0.0)],
+        Shape::Cross => [0.125, 0.375].map(|turn: f64| bar(turn * std::f64::consts::TAU)).to_vec(),
+        Shape::Star => {
+            let (tips, notches) = (regular(5, radius * 1.4, 0.0), regular(5, radius * 0.6, 0.1));
+            vec![tips.into_iter().zip(notches).flat_map(|(tip, notch)| [tip, notch]).collect()]
+        }
+    };
+    canvas.marks.extend(polygons.into_iter().map(|points| Mark::Polygon { points, colour }));
+}

@@ -1,0 +1,437 @@
+//! The points in the plot: which are named, and what is drawn of each.
+
+use std::collections::BTreeMap;
+
+use crate::report::figures::canvas::{Anchor, CAP_EM, Canvas, Colour, DESCENT_EM, INK, XY, text_width};
+use crate::report::figures::labels::{AWKWARD, FORBIDDEN, Label, Obstacle, Placed, Rect, place};
+
+use super::axes::{Axes, draw_axes, intervals, reach};
+use super::key::{Entry, draw_key, families, notes, settings};
+use super::marker::{GREY, Style, draw_marker, draw_reach};
+use super::{Context, FULL, Figure, LABEL_SIZE, MAX_NAMED, Naming, Point, RADIUS, WIDTH};
+
+pub(super) const PLOT_HEIGHT: f64 = 176.0;
+
+/// Of the shares at the ends of series.
+const SHARE_SIZE: f64 = 5.5;
+
+/// With more still, only the frontier is numbered.
+pub(super) const MAX_NUMBERED: usize = 40;
+/// With more variants than [`MAX_NAMED`] intervals are this much lighter, and thin.
+pub(super) const CROWDED_LIGHTER: f64 = 0.6;
+
+/// Thin lines of the controls.
+const SERIES: Colour = Colour(0x99, 0x99, 0x99);
+
+/// The figure, or `None` if labels cannot be placed well.
+pub(super) fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
+    let scatter = Scatter::of(points, context, naming);
+    let (texts, boxes): (Vec<String>, Vec<Label>) = scatter.labels().into_iter().unzip();
+    let mut obstacles = scatter.obstacles();
+    let (placed, cost) = place(&boxes, &scatter.markers, &obstacles, scatter.inside(), RADIUS);
+    let limit = match naming {
+        Naming::Names => AWKWARD,
+        Naming::Numbers => FORBIDDEN,
+        Naming::Nothing => f64::INFINITY,
+    };
+    if cost >= limit {
+        return None;
+    }
+    let mut canvas = Canvas {
+        width: WIDTH,
+        height: 0.0,
+        title: "Need retention against token savings, one point a variant".to_owned(),
+        marks: Vec::new(),
+    };
+    draw_axes(&mut canvas, &scatter.axes, &context.tail);
+    let leaders: Vec<(XY, XY)> = placed.iter().filter_map(|p| p.leader).collect();
+    scatter.draw_lines(&mut canvas, &leaders);
+    scatter.draw_markers(&mut canvas);
+    let descent = if naming == Naming::Names { DESCENT_EM * LABEL_SIZE } else { 0.0 };
+    for (Placed { rect, .. }, text) in placed.iter().zip(&texts) {
+        canvas.text((rect.x0, rect.y1 - descent), Anchor::Start, LABEL_SIZE, INK, text);
+    }
+    let mut labels: Vec<(String, Rect)> = texts.into_iter().zip(placed.iter().map(|p| p.rect)).collect();
+    obstacles.extend(leaders.into_iter().map(|(a, b)| Obstacle { a, b, cost: 3.0 }));
+    scatter.draw_shares(&mut canvas, &mut labels, &obstacles);
+    let notes = notes(points, context, scatter.others.len());
+    draw_key(&mut canvas, scatter.axes.plot.y1 + 34.0, &scatter.entries(), &notes);
+    Some(Figure { canvas, labels, markers: scatter.markers })
+}
+
+/// The points on paper. Lists of points are lists of their indices.
+struct Scatter<'a> {
+    points: &'a [Point],
+    styles: &'a BTreeMap<String, Style>,
+    naming: Naming,
+    axes: Axes,
+    centres: Vec<XY>,
+    tiers: Vec<Tier>,
+    markers: Vec<Rect>,
+    named: Vec<usize>,
+    references: Vec<usize>,
+    others: Vec<usize>,
+    series: Vec<Vec<usize>>,
+    /// The edge below the frontier.
+    steps: Vec<XY>,
+}
+
+impl<'a> Scatter<'a> {
+    pub(super) fn of(points: &'a [Point], context: &'a Context, naming: Naming) -> Self {
+        let plot = Rect { x0: 22.0, y0: 15.0, x1: WIDTH - 2.0, y1: 15.0 + PLOT_HEIGHT };
+        let axes = Axes::new(points, plot);
+        let centres: Vec<XY> = points.iter().map(|p| axes.at(p.x, p.y)).collect();
+        let frontier = frontier(points);
+        let steps = steps(&frontier.iter().map(|&i| centres[i]).collect::<Vec<_>>());
+        let tiers = tiers(points, &frontier, naming);
+        let markers =
+            centres.iter().zip(&tiers).map(|(&c, t)| Rect::around(c, t.radius(), t.radius())).collect();
+        let of = |tier: Tier| (0..points.len()).filter(|&i| tiers[i] == tier).collect::<Vec<usize>>();
+        let (named, references, others) = (of(Tier::Named), of(Tier::Reference), of(Tier::Other));
+        let series = series(points, &references);
+        let styles = &context.styles;
+        Scatter {
+            points,
+            styles,
+            naming,
+            axes,
+            centres,
+            tiers,
+            markers,
+            named,
+            references,
+            others,
+            series,
+            steps,
+        }
+    }
+
+    /// Where labels may stand.
+    fn inside(&self) -> Rect {
+        let plot = self.axes.plot;
+        Rect { x0: plot.x0 + 2.0, y0: plot.y0 + 1.0, x1: plot.x1, y1: plot.y1 - 2.0 }
+    }
+
+    pub(super) fn style(&self, i: usize) -> Style {
+        self.styles[&self.points[i].family]
+    }
+
+    fn places(&self, indices: &[usize]) -> Vec<XY> {
+        indices.iter().map(|&i| self.centres[i]).collect()
+    }
+
+    pub(super) fn part(&self, indices: &[usize]) -> Vec<Point> {
+        indices.iter().map(|&i| self.points[i].clone()).collect()
+    }
+
+    /// What stands at points, and its size.
+    pub(super) fn labels(&self) -> Vec<(String, Label)> {
+        let is_name = self.naming == Naming::Names;
+        // Numbers of points that coincide stand together; names do not.
+        let groups: Vec<Vec<usize>> = if is_name {
+            (0..self.named.len()).map(|k| vec![k]).collect()
+        } else {
+            coinciding(&self.places(&self.named))
+        };
+        let label = |group: Vec<usize>| {
+            let first = self.named[group[0]];
+            let text = if is_name { self.points[first].label.clone() } else { numbers(&group) };
+            let height = (CAP_EM + if is_name { DESCENT_EM } else { 0.0 }) * LABEL_SIZE;
+            let width = text_width(&text, LABEL_SIZE);
+            (text, Label { point: self.centres[first], width, height })
+        };
+        groups.into_iter().map(label).collect()
+    }
+
+    /// Lines that labels keep off, the more the higher the cost.
+    fn obstacles(&self) -> Vec<Obstacle> {
+        let mut obstacles: Vec<Obstacle> =
+            self.steps.windows(2).map(|s| Obstacle { a: s[0], b: s[1], cost: 3.0 }).collect();
+        let mut keep_off = |a, b, cost| obstacles.push(Obstacle { a, b, cost });
+        for (i, point) in self.points.iter().enumerate() {
+            let tier = self.tiers[i];
+            let cost = if tier == Tier::Named { 1.5 } else { 0.4 };
+            for (a, b) in intervals(point, &self.axes).into_iter().filter(|_| tier != Tier::Other) {
+                keep_off(a, b, cost);
+            }
+            if let (Tier::Named, Some((low, high))) = (tier, reach(point, &self.axes, self.centres[i])) {
+                keep_off(low, high, 0.3);
+            }
+        }
+        for pair in self.series.iter().flat_map(|s| s.windows(2)) {
+            keep_off(self.centres[pair[0]], self.centres[pair[1]], 0.8);
+        }
+        obstacles
+    }
+
+    /// All that lies below the markers.
+    fn draw_lines(&self, canvas: &mut Canvas, leaders: &[(XY, XY)]) {
+        for &i in &self.named {
+            if let Some((low, high)) = reach(&self.points[i], &self.axes, self.centres[i]) {
+                draw_reach(canvas, low, high);
+            }
+        }
+        for &i in &self.others {
+            draw_marker(canvas, self.centres[i], self.tiers[i].radius(), self.style(i));
+        }
+        // Of hundreds of variants the intervals of those without a number would bury all else.
+        let crowded = self.named.len() > MAX_NAMED;
+        if !crowded {
+            canvas.line(&self.steps, 0.8, GREY);
+        }
+        for &i in self.references.iter().chain(&self.named) {
+            let (width, colour) = match self.tiers[i] {
+                Tier::Named => (0.7, self.style(i).colour),
+                _ => (0.35, SERIES),
+            };
+            let (width, colour) =
+                if crowded { (0.6 * width, colour.lighter(CROWDED_LIGHTER)) } else { (width, colour) };
+            for (a, b) in intervals(&self.points[i], &self.axes) {
+                canvas.line(&[a, b], width, colour);
+            }
+        }
+        if crowded {
+            canvas.line(&self.steps, 0.8, GREY);
+        }
+        for one in &self.series {
+            canvas.line(&self.places(one), 0.45, SERIES);
+        }
+        for &(from, to) in leaders {
+            canvas.line(&[from, to], 0.35, GREY);
+        }
+    }
+
+    fn draw_markers(&self, canvas: &mut Canvas) {
+        for &i in self.references.iter().chain(&self.named) {
+            draw_marker(canvas, self.centres[i], self.tiers[i].radius(), self.style(i));
+        }
+        // Of markers that coincide the later ones lie small on the first, so that all are seen.
+        let first_named: Vec<usize> = self.named.iter().chain(&self.references).copied().collect();
+        for group in coinciding(&self.places(&first_named)) {
+            for (depth, &k) in group.iter().enumerate().filter(|_| group.len() > 1) {
+                let i = first_named[k];
+                let radius = self.tiers[i].radius() * NESTED.powi(depth.min(2) as i32);
+                draw_marker(canvas, self.centres[i], radius, self.style(i));
+            }
+        }
+    }
+
+    /// The shares of controls, at the ends of each series.
+    fn draw_shares(&self, canvas: &mut Canvas, labels: &mut Vec<(String, Rect)>, obstacles: &[Obstacle]) {
+        let mut told: Vec<(&str, XY)> = Vec::new();
+        for &i in self.series.iter().filter(|s| s.len() > 1).flat_map(|s| [&s[0], &s[s.len() - 1]]) {
+            let Some(share) = setting(&self.points[i].label) else {
+                continue;
+            };
+            let centre = self.centres[i];
+            // One text does for neighbours.
+            let near = |at: XY| (at.0 - centre.0).hypot(at.1 - centre.1) < 2.0 * RADIUS;
+            if told.iter().any(|&(text, at)| text == share && near(at)) {
+                continue;
+            }
+            if let Some(rect) = share_box(centre, share, &self.markers, labels, obstacles, self.inside()) {
+                canvas.text((rect.x0, rect.y1), Anchor::Start, SHARE_SIZE, GREY, share);
+                labels.push((share.to_owned(), rect));
+                told.push((share, centre));
+            }
+        }
+    }
+
+    /// The lines of the key.
+    fn entries(&self) -> Vec<Entry> {
+        let mut entries: Vec<Entry> = match self.naming {
+            // Names stand at the points; the key explains shapes.
+            Naming::Names => families(&self.part(&self.named), self.styles),
+            _ => self.numbered(),
+        };
+        let is_named = |family: &Entry| self.named.iter().any(|&i| self.points[i].family == family.text);
+        let others = families(&self.part(&self.others), self.styles);
+        entries.extend(others.into_iter().filter(|f| !is_named(f)));
+        let references = self.part(&self.references);
+        entries.extend(
+            families(&references, self.styles)
+                .into_iter()
+                .map(|family| Entry { text: settings(&family.text, &references), ..family }),
+        );
+        entries
+    }
+
+    /// The points by number; a strategy under several triggers is one line.
+    pub(super) fn numbered(&self) -> Vec<Entry> {
+        let point = |k: &usize| &self.points[self.named[*k]];
+        let base = |k: &usize| point(k).label.split(" @").next().unwrap_or_default();
+        let of = |k: &usize| (&point(k).family, base(k));
+        let all: Vec<usize> = (0..self.named.len()).collect();
+        let shown = |group: &[usize]| Entry {
+            style: self.style(self.named[group[0]]),
+            number: numbers(group),
+            text: group.iter().skip(1).fold(point(&group[0]).label.clone(), |text, k| {
+                format!("{text},{}", &point(k).label[base(k).len()..])
+            }),
+        };
+        all.chunk_by(|a, b| of(a) == of(b)).map(shown).collect()
+    }
+}
+
+/// Size of a marker that lies on another, as a share of its own.
+const NESTED: f64 = 0.55;
+
+/// Indices of points by place: each group lies within a marker's radius of its first.
+pub(super) fn coinciding(centres: &[XY]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (k, centre) in centres.iter().enumerate() {
+        let near = |first: usize| {
+            let (x, y) = centres[first];
+            (centre.0 - x).hypot(centre.1 - y) < RADIUS
+        };
+        match groups.iter_mut().find(|g| near(g[0])) {
+            Some(group) => group.push(k),
+            None => groups.push(vec![k]),
+        }
+    }
+    groups
+}
+
+/// `2,5-9` for the indices 1, 4, 5, 6, 7, 8: numbers count from 1.
+pub(super) fn numbers(indices: &[usize]) -> String {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for &i in indices {
+        match runs.last_mut() {
+            Some((_, end)) if *end + 1 == i => *end = i,
+            _ => runs.push((i, i)),
+        }
+    }
+    let run = |&(start, end): &(usize, usize)| match end - start {
+        0 => (start + 1).to_string(),
+        1 => format!("{},{}", start + 1, end + 1),
+        _ => format!("{}-{}", start + 1, end + 1),
+    };
+    runs.iter().map(run).collect::<Vec<_>>().join(",")
+}
+
+/// `0.02` of `random(kept_share=0.02) @ tokens`.
+fn setting(label: &str) -> Option<&str> {
+    let (_, value) = label.split_once('(')?.1.split_once(')')?.0.split_once('=')?;
+    (!value.contains(',')).then_some(value)
+}
+
+/// Where the share of a control stands beside its marker, if it fits there.
+fn share_box(
+    centre: XY,
+    text: &str,
+    markers: &[Rect],
+    labels: &[(String, Rect)],
+    obstacles: &[Obstacle],
+    inside: Rect,
+) -> Option<Rect> {
+    /// Points of length of thin lines that it may lie on, weighted with their cost.
+    const BEARABLE: f64 = 2.5;
+    let (half_width, half_height) = (text_width(text, SHARE_SIZE) / 2.0, CAP_EM * SHARE_SIZE / 2.0);
+    let reach = Tier::Reference.radius() * 1.3 + 0.8;
+    let directions = [
+        (1.0, 0.0),
+        (-1.0, 0.0),
+        (0.0, -1.0),
+        (0.0, 1.0),
+        (0.8, -0.8),
+        (0.8, 0.8),
+        (-0.8, -0.8),
+        (-0.8, 0.8),
+    ];
+    let boxes = directions.map(|(dx, dy): (f64, f64)| {
+        let beside = |d: f64, half: f64| d * reach + d.signum() * f64::from(u8::from(d != 0.0)) * half;
+        let at = (centre.0 + beside(dx, half_width), centre.1 + beside(dy, half_height));
+        Rect::around(at, half_width, half_height)
+    });
+    let is_free = |rect: &&Rect| {
+        let roomy = rect.grown(0.5);
+        inside.holds(rect)
+            && markers.iter().all(|m| m.overlap(&roomy) == 0.0)
+            && labels.iter().all(|(_, l)| l.overlap(&roomy) == 0.0)
+    };
+    let cost = |rect: &Rect| obstacles.iter().map(|o| o.cost * rect.grown(0.3).covers(o.a, o.b)).sum::<f64>();
+    let (rect, cost) =
+        boxes.iter().filter(is_free).map(|rect| (*rect, cost(rect))).min_by(|a, b| a.1.total_cmp(&b.1))?;
+    (cost <= BEARABLE).then_some(rect)
+}
+
+/// How a point is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tier {
+    /// With a name or number, its interval, floor and ceiling.
+    Named,
+    /// A control: small; at several budgets joined by a line.
+    Reference,
+    /// One of too many: small, alone.
+    Other,
+}
+
+impl Tier {
+    fn radius(self) -> f64 {
+        match self {
+            Tier::Named => RADIUS,
+            Tier::Reference => 0.75 * RADIUS,
+            Tier::Other => 0.6 * RADIUS,
+        }
+    }
+}
+
+/// Controls are for reference; of the rest all are named if they are few, the
+/// frontier alone if they are many.
+pub(super) fn tiers(points: &[Point], frontier: &[usize], naming: Naming) -> Vec<Tier> {
+    let is_reference = |p: &Point| p.control && p.family != FULL;
+    let n_rest = points.iter().filter(|p| !is_reference(p)).count();
+    let all = match naming {
+        Naming::Names => true,
+        Naming::Numbers => n_rest <= MAX_NUMBERED,
+        Naming::Nothing => false,
+    };
+    let tier = |(i, point): (usize, &Point)| match point {
+        p if is_reference(p) => Tier::Reference,
+        p if all || p.family == FULL || frontier.contains(&i) => Tier::Named,
+        _ => Tier::Other,
+    };
+    points.iter().enumerate().map(tier).collect()
+}
+
+/// Points of one family under one trigger, by savings. Of equal savings the larger setting, which labels put last, comes
+/// first: where all that can be kept is kept, the end is the largest share.
+pub(super) fn series(points: &[Point], references: &[usize]) -> Vec<Vec<usize>> {
+    let mut series: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
+    for &i in references {
+        let trigger = points[i].label.rsplit_once(" @").map_or("", |(_, trigger)| trigger);
+        series.entry((&points[i].family, trigger)).or_default().push(i);
+    }
+    for one in series.values_mut() {
+        one.sort_by(|&a, &b| points[a].x.total_cmp(&points[b].x).then(b.cmp(&a)));
+    }
+    series.into_values().collect()
+}
+
+/// Points that no other beats in both, by growing savings. Controls are no way to run an agent; what keeps nothing that
+/// was needed extends no frontier.
+pub(super) fn frontier(points: &[Point]) -> Vec<usize> {
+    let counts = |p: &Point| p.y > 0.0 && !p.control;
+    let mut order: Vec<usize> = (0..points.len()).filter(|&i| counts(&points[i])).collect();
+    order.sort_by(|&a, &b| points[b].x.total_cmp(&points[a].x).then(points[b].y.total_cmp(&points[a].y)));
+    let mut best = f64::NEG_INFINITY;
+    order.retain(|&i| {
+        let better = points[i].y > best;
+        best = best.max(points[i].y);
+        better
+    });
+    order.reverse();
+    order
+}
+
+/// The edge of what the frontier's points dominate, on paper.
+pub(super) fn steps(frontier: &[XY]) -> Vec<XY> {
+    let mut steps: Vec<XY> = Vec::new();
+    for &(x, y) in frontier {
+        if let Some(&(before, _)) = steps.last() {
+            steps.push((before, y));
+        }
+        steps.push((x, y));
+    }
+    steps
+}
