@@ -137,6 +137,16 @@ fn of_system(subtype: &str, rest: &str) -> String {
     format!(r#"{{"type":"system","subtype":"{subtype}","uuid":"{subtype}","sessionId":"s"{rest}}}"#) + "\n"
 }
 
+/// What was said a moment before a compaction is lost like the rest.
+#[test]
+fn the_newest_turns_are_lost_as_well() {
+    let is_left = |line: &&str| !(3..10).any(|i| line.contains(&format!(r#""t{i}""#)));
+    let log: String = session().lines().filter(is_left).map(line_of).collect();
+    let of = &told(&log)["compactions"][0];
+    let lost = of["lost"].as_array().unwrap().iter().find(|lost| lost["what"] == "helper_22").unwrap();
+    assert_eq!((&lost["last_seen_at"], &lost["used_at"]), (&json!(2), &json!(4)), "{of:#}");
+}
+
 /// What the summary names is not lost, also within a longer name; what the product says behind it, the lines of a numbered file, the
 /// names of a list, and a part of a longer name are not made up. A plan is no words of the user.
 #[test]

@@ -156,7 +156,9 @@ fn session(row: &TrajectoryRow, audit: &Audit) -> String {
             of.change.turn,
             prompt(&of.change),
             match of.summary_tokens {
-                0 => "no summary is logged: the context may have been cleared".to_owned(),
+                0 if of.kept_tokens == 0 =>
+                    "no summary is logged: the context may have been cleared".to_owned(),
+                0 => "no summary is logged".to_owned(),
                 n => format!("a summary of {}", count(u64::from(n), "token")),
             },
             match of.kept_tokens {
