@@ -137,6 +137,16 @@ fn of_system(subtype: &str, rest: &str) -> String {
     format!(r#"{{"type":"system","subtype":"{subtype}","uuid":"{subtype}","sessionId":"s"{rest}}}"#) + "\n"
 }
 
+/// What was said a moment before a compaction is lost like the rest.
+#[test]
+fn the_newest_turns_are_lost_as_well() {
+    let is_left = |line: &&str| !(3..10).any(|i| line.contains(&format!(r#""t{i}""#)));
+    let log: String = session().lines().filter(is_left).map(line_of).collect();
+    let of = &told(&log)["compactions"][0];
+    let lost = of["lost"].as_array().unwrap().iter().find(|lost| lost["what"] == "helper_22").unwrap();
+    assert_eq!((&lost["last_seen_at"], &lost["used_at"]), (&json!(2), &json!(4)), "{of:#}");
+}
+
 /// What the summary names is not lost, also within a longer name; what the product says behind it, the lines of a numbered file, the
 /// names of a list, and a part of a longer name are not made up. A plan is no words of the user.
 #[test]
@@ -253,4 +263,31 @@ fn a_log_without_compactions_says_so() {
         session().lines().take_while(|l| !l.contains("compact_boundary")).map(line_of).collect();
     fs::write(&path, log).unwrap();
     assert!(audit(&path, &[]).contains("none of them records that its past was compacted or edited"));
+}
+
+/// The agent of an ATIF file keeps the task; its summary is what the user's steps behind the mark say.
+#[test]
+fn a_compaction_of_atif_is_told() {
+    let call = |n: u32, command: &str, result: &str| {
+        json!({"source": "agent", "message": "on", "tool_calls": [{"tool_call_id": format!("c{n}"), "function_name": "bash", "arguments": {"command": command}}],
+            "observation": {"results": [{"source_call_id": format!("c{n}"), "content": result}]}})
+    };
+    let mut steps = vec![
+        json!({"source": "user", "message": "Mend the parts of this crate."}),
+        call(1, "ls", &parts(20)),
+    ];
+    steps.push(json!({"source": "user", "message": "Never change the licence of any file. [image image/png 9 bytes]"}));
+    steps.extend((2..8).map(|n| call(n, &format!("date +{n}"), "done without output")));
+    steps.push(json!({"source": "system", "message": "Compacted.", "extra": {"context_management": {"type": "compaction"}}}));
+    steps.push(json!({"source": "user", "message": "The parts are mended; those of src/zeta.rs come next."}));
+    steps.extend([call(8, "date +8", "done"), call(9, "grep -rn helper_22 .", "done")]);
+    let file = json!({"schema_version": "ATIF-v1.7", "session_id": "s", "agent": {"name": "toy", "version": "1"}, "steps": steps});
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.json");
+    fs::write(&path, file.to_string()).unwrap();
+    let json: Value = serde_json::from_str(&audit(&path, &["--json"])).unwrap();
+    let of = &json["sessions"][0]["compactions"][0];
+    assert_eq!(of["named_nowhere_before"], json!(["src/zeta.rs"]), "{of:#}");
+    assert!(of["lost"].as_array().unwrap().iter().any(|lost| lost["what"] == "helper_22"), "{of:#}");
+    assert_eq!(gone(of), ["Never change the licence of any file."]);
 }

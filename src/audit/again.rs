@@ -1,7 +1,7 @@
 //! Files that were read again, though nothing had changed them: their content had been taken from the prompt. A file is often
 //! read in pieces, so each line is looked for in what was read of that file before.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use crate::context::log::Log;
@@ -17,7 +17,7 @@ const NOTICE: usize = 2;
 /// A file that was read again.
 pub struct Again {
     pub path: String,
-    /// The turn that read it last before, and the one that read the same again.
+    /// The turn that had read most of it, and the one that read the same again.
     pub before: u32,
     pub turn: u32,
     /// Tokens of the call, and of what the result says again.
@@ -96,7 +96,9 @@ impl Reads {
         if 4 * n_new > n || !is_new.all(|(at, _)| is_end(at)) {
             return None;
         }
-        let (mut again, mut all, mut first, mut last) = (0, 0, u32::MAX, 0);
+        let (mut again, mut all) = (0, 0);
+        // By result, in order.
+        let mut gone: BTreeMap<u32, usize> = BTreeMap::new();
         for (bytes, before) in &read.lines {
             all += bytes;
             // What was read since, or still stands, would have been enough.
@@ -104,18 +106,19 @@ impl Reads {
             let result = self.reads[before].result;
             if is_gone(result) {
                 again += bytes;
-                (first, last) = (first.min(result), last.max(result));
+                *gone.entry(result).or_default() += bytes;
             }
         }
+        let (first, most) = (gone.keys().next()?, gone.iter().max_by_key(|(_, bytes)| **bytes)?.0);
         let result = u64::from(log.tokens[read.result as usize]) * again as u64 / all.max(1) as u64;
         let edits = self.edits.get(&read.path).map_or(&[][..], Vec::as_slice);
-        let next = edits.partition_point(|&edit| edit < first);
+        let next = edits.partition_point(|edit| edit < first);
         if result < LEAST || edits.get(next).is_some_and(|edit| *edit < read.call) {
             return None;
         }
         Some(Again {
             path: read.path.clone(),
-            before: log.turn_of(last),
+            before: log.turn_of(*most),
             turn: log.turn_of(read.call),
             tokens: u64::from(log.tokens[read.call as usize]) + result,
         })

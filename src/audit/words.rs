@@ -54,8 +54,9 @@ impl<'a> Typed<'a> {
         let mut found = Vec::new();
         for (step, sentence) in self.sentences(steps.clone()).filter(|(step, _)| goes(*step)) {
             let of = words(sentence);
-            // A tag is what a harness put there.
+            // A tag is what a harness put there, and an image says nothing.
             if !sentence.starts_with('<')
+                && !sentence.starts_with("[image ")
                 && of.len() >= LEAST
                 && self.said.get(&of) == Some(&1)
                 && !summary.hold(&of)

@@ -152,10 +152,15 @@ fn session(row: &TrajectoryRow, audit: &Audit) -> String {
     }
     for of in &audit.compactions {
         text += &format!(
-            "  compaction before turn {}, {}; a summary of {}{}\n",
+            "  compaction before turn {}, {}; {}{}\n",
             of.change.turn,
             prompt(&of.change),
-            count(u64::from(of.summary_tokens), "token"),
+            match of.summary_tokens {
+                0 if of.kept_tokens == 0 =>
+                    "no summary is logged: the context may have been cleared".to_owned(),
+                0 => "no summary is logged".to_owned(),
+                n => format!("a summary of {}", count(u64::from(n), "token")),
+            },
             match of.kept_tokens {
                 0 => String::new(),
                 n => format!(", {} stay behind it", count(n, "token")),

@@ -146,8 +146,8 @@ struct Reader {
     /// The system prompt or the task was met.
     has_system: bool,
     has_task: bool,
-    /// A compaction, with the words in its place so far.
-    compaction: Option<Vec<String>>,
+    /// A compaction, with what the system says of it, and the words in its place so far.
+    compaction: Option<(String, Vec<String>)>,
 }
 
 impl Reader {
@@ -164,7 +164,7 @@ impl Reader {
         let kind = step.extra.as_ref().and_then(|extra| extra.context.as_ref()?.kind.as_deref());
         if kind == Some("compaction") && !is_last {
             self.compact(draft);
-            self.compaction = Some(Vec::new());
+            self.compaction = Some(Default::default());
         }
         match is_agent {
             true => self.agent(step, draft),
@@ -174,16 +174,21 @@ impl Reader {
 
     /// The compaction is complete.
     fn compact(&mut self, draft: &mut Draft) {
-        if let Some(words) = self.compaction.take() {
-            draft.compaction(words.join("\n"));
-        }
+        let Some((said, words)) = self.compaction.take() else { return };
+        draft
+            .losses
+            .add_n("what the system says of a compaction", u64::from(!words.is_empty() && !said.is_empty()));
+        draft.compaction(if words.is_empty() { said } else { words.join("\n") });
     }
 
     fn others(&mut self, step: Step, draft: &mut Draft) {
         let is_user = step.source.as_deref() == Some("user");
         let text = step.message.unwrap_or_default().into_text(&mut draft.losses);
-        if let Some(words) = &mut self.compaction {
-            words.extend(Some(text).filter(|text| is_user && !text.is_empty()));
+        if let Some((said, words)) = &mut self.compaction {
+            match is_user {
+                true => words.extend(Some(text).filter(|text| !text.is_empty())),
+                false => *said += &text,
+            }
         } else if is_user {
             self.has_task = true;
             draft.user(text);
@@ -330,7 +335,26 @@ mod tests {
         assert_eq!((t[1].task_id.as_deref(), t[1].parent.as_deref()), (Some("t2"), Some("s1")));
         assert_eq!(
             told,
-            ["run that goes on in another file: 1", "usage of several calls in one step left out: 1"]
+            [
+                "run that goes on in another file: 1",
+                "usage of several calls in one step left out: 1",
+                "what the system says of a compaction: 1"
+            ]
+        );
+    }
+
+    /// Nothing stands for what went but what the system says.
+    #[test]
+    fn a_summary_that_the_system_tells_is_the_compaction() {
+        let (t, _) = runs(
+            r#"{"schema_version":"ATIF-v1.7","session_id":"s1","agent":{"name":"toy"},"steps":[
+            {"source":"user","message":"List."},{"source":"agent","message":"ls"},
+            {"source":"system","message":"So far: ls.","extra":{"context_management":{"type":"compaction"}}},
+            {"source":"agent","message":"Done."}]}"#,
+        );
+        assert_eq!(
+            outline(&t[0]),
+            ["0 0 message List.", "0 1 message ls", "1 2 compaction So far: ls.", "1 2 message Done."]
         );
     }
 
