@@ -85,8 +85,9 @@ lint: setup ## Check formatting and lints
 coverage: setup ## Say which share of the lines of src/strategies the unit tests run
 	@bash tests/coverage.sh
 
-bench: setup ## Run the benchmarks, each beside its reference
+bench: build ## Run the benchmarks, each beside its reference
 	$(NATIVE) $(CARGO) bench --locked
+	python3 tests/benches/command.py $(BIN)
 
 figures: build ## Draw the figures of the kept reports again from their rows
 	@for dir in reports/*/; do \

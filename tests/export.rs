@@ -31,14 +31,17 @@ impl Place {
     }
 
     /// A run of some variants over these logs.
-    fn of(logs: &Path, sample: usize) -> Self {
+    fn of(logs: &[PathBuf], sample: usize) -> Self {
         let place = Place(tempfile::tempdir().unwrap());
         let experiment = format!(
             "name = \"x\"\n[data]\nsample = {sample}\n[[strategies]]\nname = \"full\"\n[[strategies]]\nname = \"mask\"\nkeep_last = 2\n\
              [[strategies]]\nname = \"summary\"\n[[triggers]]\nname = \"turns\"\nn = 3\n"
         );
         fs::write(place.at("x.toml"), experiment).unwrap();
-        assert!(place.program(&["ingest", logs.to_str().unwrap(), "--out", "data"]).status.code() < Some(2));
+        let mut ingest = vec!["ingest"];
+        ingest.extend(logs.iter().map(|path| path.to_str().unwrap()));
+        ingest.extend(["--out", "data"]);
+        assert!(place.program(&ingest).status.code() < Some(2));
         assert!(place.program(&["run", "x.toml", "--data", "data", "--out", "run"]).status.success());
         place
     }
@@ -163,19 +166,31 @@ fn atif(run: &Value) -> Option<String> {
 type Check = fn(&Value) -> Option<String>;
 const FORMS: [(&str, Check); 3] = [("openai", openai), ("anthropic", anthropic), ("atif", atif)];
 
-fn logs() -> (PathBuf, usize) {
-    match std::env::var_os("TRAJPRESS_LOGS") {
-        Some(logs) => (logs.into(), 66),
-        None => {
+/// Folders of logs, how many sessions are taken, from each format in turn, and how many formats there are at least.
+fn logs() -> (Vec<PathBuf>, usize, usize) {
+    let folder = |name| std::env::var_os(name).map(PathBuf::from);
+    match (folder("TRAJPRESS_LOGS"), folder("TRAJPRESS_FORMATS")) {
+        (Some(logs), Some(formats)) => (vec![logs, formats], 88, 40),
+        (Some(logs), None) => {
+            eprintln!("SKIPPED: TRAJPRESS_FORMATS names no folder of logs of more formats");
+            (vec![logs], 66, 16)
+        }
+        _ => {
             eprintln!("SKIPPED: TRAJPRESS_LOGS names no folder of logs; the built-in ones stand for them");
-            (Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/coding"), 8)
+            (vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/coding")], 8, 1)
         }
     }
 }
 
+/// Who speaks behind whom in a request.
+fn patterns(request: &Value, to: &mut BTreeSet<String>) {
+    let roles: Vec<&str> = list(request, "messages").iter().map(|message| text(message, "role")).collect();
+    to.extend(roles.windows(2).map(|pair| pair.join(" > ")));
+}
+
 #[test]
 fn prompts_of_every_format_are_valid_and_are_read_back() {
-    let (logs, sample) = logs();
+    let (logs, sample, least) = logs();
     let place = Place::of(&logs, sample);
     let formats: HashMap<String, String> =
         store::read::<TrajectoryRow>(&place.at("data/trajectories.parquet"))
@@ -183,7 +198,7 @@ fn prompts_of_every_format_are_valid_and_are_read_back() {
             .into_iter()
             .map(|run| (run.trajectory, run.format))
             .collect();
-    let mut seen = BTreeSet::new();
+    let (mut seen, mut spoken) = (BTreeSet::new(), BTreeSet::new());
     for (form, check) in FORMS {
         for variant in ["full", "mask", "summary"] {
             let mut args = vec!["export", "run", "--variant", variant, "--as", form, "--json"];
@@ -198,6 +213,7 @@ fn prompts_of_every_format_are_valid_and_are_read_back() {
                 let id = [text(&document, "id"), text(&document, "session_id")].concat();
                 let format = &formats[id.split('-').next().unwrap()];
                 seen.insert(format.clone());
+                patterns(&document, &mut spoken);
                 let wrong = check(&document);
                 assert!(wrong.is_none(), "{form} {variant} of {format} {id}: {}", wrong.unwrap());
             }
@@ -206,8 +222,8 @@ fn prompts_of_every_format_are_valid_and_are_read_back() {
             assert_eq!((json!(n_runs), n_runs), (told["prompts"].clone(), written.lines().count()));
         }
     }
-    println!("export: {} formats: {seen:?}", seen.len());
-    assert!(!seen.is_empty() && (sample < 20 || seen.len() > 15), "{seen:?}");
+    println!("export: {} formats: {seen:?}; {spoken:?}", seen.len());
+    assert!(seen.len() >= least && spoken.contains("tool > user"), "{seen:?}; {spoken:?}");
 }
 
 const LOG: &str = r#"{"messages":[{"role":"system","content":"You help."},{"role":"user","content":"Log in with DB_PASSWORD=\"kD83nfQz71LmWx02PvRt\"."},

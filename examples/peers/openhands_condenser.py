@@ -19,7 +19,7 @@ import trajpress
 # What the server can read, and a short answer.
 llm = LLM(
     model="openai/local", base_url=server().listening_address + "/v1", api_key="none", usage_id="condenser",
-    max_input_tokens=7000, max_output_tokens=200, temperature=0.0, num_retries=0,
+    max_input_tokens=7000, max_output_tokens=120, temperature=0.0, num_retries=0,
 )
 
 
@@ -28,14 +28,16 @@ class Output(Observation):
 
 
 def native(m: trajpress.Message):
-    text = [TextContent(text=m["content"])]
+    # The condenser shows events to the model; a small one cannot read them whole.
+    shown = m["content"][:300]
+    text = [TextContent(text=shown)]
     if m.get("tool_calls"):
         name = m["tool_calls"][0]["function"]["name"] or "tool"
-        call = MessageToolCall(id=m["tool_calls"][0]["id"], name=name, arguments=json.dumps({"input": m["content"]}), origin="completion")
+        call = MessageToolCall(id=m["tool_calls"][0]["id"], name=name, arguments=json.dumps({"input": shown}), origin="completion")
         return ActionEvent(id=m["id"], thought=[], action=None, tool_name=name, tool_call_id=call.id, llm_response_id=m["id"], tool_call=call)
     if m["role"] == "tool" and m.get("tool_call_id"):
         return ObservationEvent(
-            id=m["id"], observation=Output.from_text(m["content"]), action_id=m["tool_call_id"], tool_name="tool", tool_call_id=m["tool_call_id"]
+            id=m["id"], observation=Output.from_text(shown), action_id=m["tool_call_id"], tool_name="tool", tool_call_id=m["tool_call_id"]
         )
     role = m["role"] if m["role"] != "tool" else "user"
     return MessageEvent(id=m["id"], source="agent" if role == "assistant" else "user", llm_message=Message(role=role, content=text))

@@ -1,6 +1,6 @@
 """Installs the peers, runs them over real logs and keeps the rows: `make peers`.
 
-    python3 examples/peers/run.py TRAJPRESS
+    python3 examples/peers/run.py TRAJPRESS [EXPERIMENT...]
 
 TRAJPRESS_LOGS names the folder of the logs, PYTHON a Python 3.12 or 3.13, PEERS_MODEL the weights of the peers that ask a model (a
 file in GGUF), LLMLINGUA2 a folder of its weights. What cannot be had is left out with a line that says SKIPPED.
@@ -93,7 +93,7 @@ def main() -> None:
     # Status 1 is that some files are no logs.
     if subprocess.run([trajpress, "ingest", logs, "--out", str(data), "--fresh", "--quiet"]).returncode > 1:
         sys.exit("the logs cannot be read")
-    for name in EXPERIMENTS:
+    for name in sys.argv[2:] or EXPERIMENTS:
         run = MADE / name
         subprocess.run([trajpress, "run", str(with_those_that_start(name)), "--data", str(data), "--out", str(run), "--fresh"], check=True)
         subprocess.run([trajpress, "report", str(run), "--population", "these"], check=True)
