@@ -22,7 +22,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("learn", vec!["context", "params", "text", "trajectory", "turns"]),
         ("triggers", vec!["context", "models", "params", "text", "trajectory", "turns"]),
         ("strategies", vec!["context", "files", "learn", "models", "params", "text", "trajectory", "turns"]),
-        ("scopes", vec!["context", "params", "trajectory"]),
+        ("scopes", vec!["context", "params", "trajectory", "turns"]),
         ("replay", vec!["context", "models", "scopes", "strategies", "text", "trajectory", "triggers"]),
         ("export", vec!["context", "replay", "text", "trajectory"]),
         ("live", vec!["annotate", "context", "experiment", "export", "logs", "replay", "text", "trajectory"]),
