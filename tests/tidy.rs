@@ -27,7 +27,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
             "strategies",
             vec!["context", "files", "learn", "models", "params", "programs", "text", "trajectory", "turns"],
         ),
-        ("scopes", vec!["context", "params", "trajectory"]),
+        ("scopes", vec!["context", "params", "trajectory", "turns"]),
         ("replay", vec!["context", "models", "scopes", "strategies", "text", "trajectory", "triggers"]),
         ("export", vec!["context", "replay", "text", "trajectory"]),
         ("live", vec!["annotate", "context", "experiment", "export", "logs", "replay", "text", "trajectory"]),

@@ -28,6 +28,8 @@ pub struct Counter {
     pub around: Around,
     /// Whether words and results alone count, and calls nothing.
     pub no_calls: bool,
+    /// What a message without anything that counts has, in the same units.
+    pub empty: u32,
 }
 
 /// Characters, or bytes, of the form that a product counts with the texts.
@@ -86,6 +88,7 @@ impl Counter {
     }
 
     fn tokens(self, units: u64) -> u64 {
+        let units = if units == 0 { u64::from(self.empty) } else { units };
         match (self.by, self.round) {
             (By::Tokens | By::Usage, _) => units,
             (_, Round::Up) => (units as f64 / self.per.0).ceil() as u64,
@@ -177,6 +180,8 @@ pub struct Messages {
     logged: u64,
     tokens: u64,
     units: u64,
+    /// Tokens of what events put there.
+    made: u64,
     n_head: usize,
 }
 
@@ -188,6 +193,11 @@ impl Messages {
     /// Tokens of all that was logged until now, as the policy counts.
     pub fn logged(&self) -> u64 {
         self.logged
+    }
+
+    /// Tokens of the texts that events put there, as the policy counts.
+    pub fn made_tokens(&self) -> u64 {
+        self.made
     }
 
     /// Tokens of the messages at the start that no stage touches.
@@ -227,6 +237,7 @@ impl Messages {
         {
             self.units -= last.units;
             self.tokens -= last.tokens;
+            self.made -= if last.who == Who::Made { last.tokens } else { 0 };
             self.list.pop();
         }
         let start = self.list.last().map_or(0, |last| last.blocks.end);
@@ -265,12 +276,15 @@ impl Messages {
             _ => {
                 let units = units + u64::from(self.counter.around.message);
                 let before = self.list.last().map_or(0, |last| last.step);
+                let tokens = self.counter.tokens(units) + u64::from(self.counter.each);
+                // Two of them are never one message.
+                self.made += if who == Who::Made { tokens } else { 0 };
                 self.list.push(Message {
                     blocks: at..at + 1,
                     who,
                     step: step.unwrap_or(before),
                     turn: block.turn,
-                    tokens: self.counter.tokens(units) + u64::from(self.counter.each),
+                    tokens,
                     units,
                     has_calls: calls,
                     events: 1,

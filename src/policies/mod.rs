@@ -67,6 +67,13 @@ pub struct StageFile {
     /// Share of the window down to which it is then repeated, whatever its trigger says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down_to: Option<f64>,
+    /// After so many events in a row that made the prompt no shorter it is done with for the segment; 0 is never.
+    #[serde(default, skip_serializing_if = "is_never")]
+    pub give_up: u32,
+}
+
+fn is_never(give_up: &u32) -> bool {
+    *give_up == 0
 }
 
 fn once() -> u32 {
@@ -191,6 +198,7 @@ impl Policy {
             strategy: strategies::build(&strategy, how).with_context(|| format!("strategy `{strategy}`"))?,
             repeat: file.repeat.max(1),
             down_to: file.down_to,
+            give_up: file.give_up,
         })
     }
 

@@ -1,5 +1,6 @@
 //! Presets against recordings of the real libraries: `tests/differential`.
 
+mod listed;
 mod parted;
 mod stages;
 
@@ -35,6 +36,10 @@ struct Case {
     reserve: Option<u64>,
     head: Option<Head>,
     counter: Option<Counter>,
+    /// Characters that the model says, where that is not what was recorded: so that no original is shorter.
+    said: Option<usize>,
+    /// How often each stage is tried at most.
+    repeat: Option<u32>,
     /// Whether calls and results are words to the library, and a result is said by the user.
     #[serde(default)]
     plain: bool,
@@ -53,7 +58,7 @@ struct Case {
 }
 
 /// A message of a list.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 struct Given {
     role: String,
     text: String,
@@ -63,7 +68,7 @@ struct Given {
     name: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 struct Call {
     id: String,
     name: String,
@@ -75,6 +80,9 @@ struct List {
     id: String,
     messages: Vec<Given>,
 }
+
+/// Where a list first differs: the message that was asked for, the prompt here, and the one recorded.
+type Difference = (u32, Vec<Part>, Vec<Part>);
 
 /// What stands at a place of a prompt: a message as it was given, one that was rewritten, or one that was made.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -324,8 +332,18 @@ struct Tally {
     equal: usize,
     /// Those that are equal up to where the library first parts a call from its result.
     until_parted: usize,
-    /// The first that differ: list, message, prompt here, prompt recorded.
-    differ: Vec<String>,
+    /// Those that differ, and where.
+    differ: Vec<(String, Difference)>,
+}
+
+impl Tally {
+    /// The first lists that differ, in words.
+    fn told(&self) -> Vec<String> {
+        let told = |(list, (at, here, there)): &(String, Difference)| {
+            format!("{list} at {at}: here {}, there {}", shown(here), shown(there))
+        };
+        self.differ.iter().take(3).map(told).collect()
+    }
 }
 
 fn policy_of(case: &Case) -> anyhow::Result<Policy> {
@@ -337,6 +355,11 @@ fn policy_of(case: &Case) -> anyhow::Result<Policy> {
     policy.reserve = case.reserve.unwrap_or(policy.reserve);
     policy.head = case.head.unwrap_or(policy.head);
     policy.counter = case.counter.unwrap_or(policy.counter);
+    policy.stages.iter_mut().for_each(|stage| stage.repeat = case.repeat.unwrap_or(stage.repeat));
+    // What the scripted model says over and over is of use to the library.
+    for stage in policy.stages.iter_mut().filter(|stage| stage.summarises()) {
+        stage.strategy.insert("fallback".to_owned(), "extract".into());
+    }
     for (key, value) in &case.set {
         policy.set(key, value)?;
     }
@@ -354,7 +377,7 @@ const SUMMARY: &str = "Files were read first, and then one fault was found in ho
     Whoever goes on from here finds scripts under tools, settings beside them, and credentials nowhere in this repository.";
 
 /// Says a text as long as that of the library's event at the same message, or at the next that it has.
-fn summariser(line: &Json, decided: Arc<AtomicU32>) -> Arc<dyn Model> {
+fn summariser(line: &Json, said: Option<usize>, decided: Arc<AtomicU32>) -> Arc<dyn Model> {
     let made = line["made"].as_array().unwrap();
     let text_of =
         |n: i64| made[usize::try_from(-1 - n).unwrap()].as_object().filter(|made| !made.contains_key("m"));
@@ -370,7 +393,8 @@ fn summariser(line: &Json, decided: Arc<AtomicU32>) -> Arc<dyn Model> {
     let card = Card { name: "scripted".to_owned(), identity: "a test".to_owned(), window: 1_000_000 };
     Arc::new(Scripted::rule(card, move |_| {
         let next = lengths.range(decided.load(Ordering::Relaxed)..).next().or(lengths.last_key_value());
-        let text = SUMMARY.chars().cycle().take(next.map_or(400, |(_, length)| *length)).collect();
+        let length = said.unwrap_or(next.map_or(400, |(_, length)| *length));
+        let text = SUMMARY.chars().cycle().take(length).collect();
         Some(Ok(Answer::Text(Text {
             text,
             prompt_tokens: 1,
@@ -393,28 +417,37 @@ fn tally(name: &str, case: &Case, lists: &Lists) -> anyhow::Result<Tally> {
     for (list, log) in lists {
         let Some(line) = lines.get(&list.id).filter(|_| !case.ignore.contains(&list.id)) else { continue };
         let (prompts, n_fired) = prompts_of(line, list);
-        let mut seen = Prompts::new(log);
-        let model = policy.summarises().then(|| summariser(line, Arc::clone(&seen.decided)));
-        let recipe = policy.recipe(1, model)?;
-        replay(log, &recipe, &tokenizer, &Needs::default(), &mut seen)?;
+        let other = difference(&policy, case.said, log, line, &prompts, &tokenizer)?;
         tally.lists += 1;
         tally.fired += usize::from(n_fired > 0);
         tally.twice += usize::from(n_fired > 1);
-        let other = prompts.iter().find(|(at, prompt)| seen.prompts.get(at) != Some(prompt));
         let parted =
             prompts.iter().find(|(at, prompt)| parted::is_parted(list, **at, prompt)).map(|(at, _)| *at);
         let is_before = |at: u32| parted.is_some_and(|parted| parted <= at);
-        tally.until_parted += usize::from(other.is_none_or(|(at, _)| is_before(*at)));
-        match other {
-            None => tally.equal += 1,
-            Some((at, prompt)) if tally.differ.len() < 3 => {
-                let here = seen.prompts.get(at).map(|parts| shown(parts)).unwrap_or_default();
-                tally.differ.push(format!("{} at {at}: here {here}, there {}", list.id, shown(prompt)));
-            }
-            Some(_) => {}
-        }
+        tally.until_parted += usize::from(other.as_ref().is_none_or(|(at, ..)| is_before(*at)));
+        tally.equal += usize::from(other.is_none());
+        tally.differ.extend(other.map(|other| (list.id.clone(), other)));
     }
     Ok(tally)
+}
+
+/// The first prompt that differs from what a library sent.
+fn difference(
+    policy: &Policy,
+    said: Option<usize>,
+    log: &Log,
+    line: &Json,
+    prompts: &BTreeMap<u32, Vec<Part>>,
+    tokenizer: &Tokenizer,
+) -> anyhow::Result<Option<Difference>> {
+    let mut seen = Prompts::new(log);
+    let model = policy.summarises().then(|| summariser(line, said, Arc::clone(&seen.decided)));
+    replay(log, &policy.recipe(1, model)?, tokenizer, &Needs::default(), &mut seen)?;
+    let mut others = prompts.iter().filter_map(|(at, prompt)| {
+        let here = seen.prompts.get(at).cloned().unwrap_or_default();
+        (&here != prompt).then(|| (*at, here, prompt.clone()))
+    });
+    Ok(others.next())
 }
 
 fn shown(parts: &[Part]) -> String {
@@ -495,7 +528,7 @@ fn presets_do_as_the_real_libraries() {
                     case.preset, tally.lists, tally.fired, tally.twice, tally.equal, tally.until_parted
                 );
                 if !only.is_empty() {
-                    tally.differ.iter().for_each(|line| println!("    {line}"));
+                    tally.told().iter().for_each(|line| println!("    {line}"));
                 }
                 let least = case.least.unwrap_or(tally.recorded);
                 let n_may_differ = tally.recorded.saturating_sub(least);
@@ -509,7 +542,7 @@ fn presets_do_as_the_real_libraries() {
                         "{name}: {} of {} equal, at least {least}; {}",
                         tally.equal,
                         tally.lists,
-                        tally.differ.join("; ")
+                        tally.told().join("; ")
                     ));
                 }
             }

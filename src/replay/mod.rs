@@ -313,6 +313,8 @@ struct Standing {
     waiting: Vec<u32>,
     /// Steps that were in a scope and stand as they were: a rule that never retakes passes by them.
     passed: HashSet<u32>,
+    /// Events in a row that made the prompt no shorter.
+    n_vain: u32,
 }
 
 /// What an event compresses.
@@ -486,14 +488,18 @@ impl<'a> Replayer<'a> {
                 }
                 None => carry.stages[stage].detector.advance(&moment),
             };
-            let Some(firing) = firing else { break };
+            let give_up = self.recipe.stages[stage].give_up;
+            let has_given_up = give_up > 0 && carry.stages[stage].n_vain >= give_up;
+            let Some(firing) = firing.filter(|_| !has_given_up) else { break };
             let Some(pick) = self.pick((stage, turn), &firing, carry) else { break };
             let before = self.context.tokens;
             let prefix = self.event((stage, turn, decision), pick, firing, cached, carry)?;
             cached = cached.min(prefix.unwrap_or(cached));
             if self.context.tokens >= before {
+                carry.stages[stage].n_vain += 1;
                 break;
             }
+            carry.stages[stage].n_vain = 0;
         }
         Ok(cached)
     }
@@ -520,6 +526,7 @@ impl<'a> Replayer<'a> {
                 state: State::default(),
                 waiting: Vec::new(),
                 passed: HashSet::new(),
+                n_vain: 0,
             })
         };
         let stages = self.recipe.stages.iter().map(open).collect::<anyhow::Result<_>>()?;
@@ -569,14 +576,14 @@ impl<'a> Replayer<'a> {
         let only: Vec<u32> = blocks.iter().filter(|i| of(i).fresh).filter_map(|i| of(i).message()).collect();
         let fresh = match only.iter().map(|&step| self.log.turn_of(step)).min() {
             // What another stage left as it was is new to this one.
-            None if !rule.retakes() => of(&first).turn,
+            None if !rule.retakes() || rule.merges() => of(&first).turn,
             fresh => fresh?,
         };
         let is_whole = blocks.last()? - first + 1 == blocks.len();
         let last = only.iter().max().copied().unwrap_or(0);
         let is_all =
             self.context.blocks[self.context.n_head.min(first)..first].iter().all(|block| block.fresh);
-        let takes = if rule.retakes() && is_whole && is_all { last + 1 } else { 0 };
+        let takes = if rule.retakes() && is_whole && is_all && !only.is_empty() { last + 1 } else { 0 };
         Some(Pick {
             turns: self.turns(&blocks),
             fresh,

@@ -21,6 +21,8 @@ pub struct Stage {
     pub repeat: u32,
     /// Share of the window down to which it is then repeated, whatever its trigger says.
     pub down_to: Option<f64>,
+    /// After so many events in a row that made the prompt no shorter it is done with for the segment; 0 is never.
+    pub give_up: u32,
 }
 
 impl Stage {
@@ -73,7 +75,7 @@ pub type Scaled = Box<dyn Fn(u64) -> anyhow::Result<Recipe> + Send + Sync>;
 impl Recipe {
     /// One stage, without models.
     pub fn one(strategy: Box<dyn Strategy>, trigger: Box<dyn Trigger>, seed: u64) -> Self {
-        let stages = vec![Stage { trigger, scope: None, strategy, repeat: 1, down_to: None }];
+        let stages = vec![Stage { trigger, scope: None, strategy, repeat: 1, down_to: None, give_up: 0 }];
         Recipe { stages, frame: None, seed, model: None, embedder: None, trigger_model: None, scaled: None }
     }
 

@@ -12,6 +12,7 @@ mod prefix;
 mod results;
 mod share;
 mod skip;
+mod stale;
 mod tail;
 mod task;
 
@@ -107,6 +108,11 @@ pub trait Rule: Send + Sync {
     fn retakes(&self) -> bool {
         true
     }
+
+    /// Whether a scope may hold nothing but what events left.
+    fn merges(&self) -> bool {
+        false
+    }
 }
 
 /// A rule in the catalogue.
@@ -118,8 +124,16 @@ pub struct Entry {
 }
 
 /// All rules, by name.
-pub static ALL: &[Entry] =
-    &[drop_half::ENTRY, prefix::ENTRY, results::ENTRY, share::ENTRY, skip::ENTRY, tail::ENTRY, task::ENTRY];
+pub static ALL: &[Entry] = &[
+    drop_half::ENTRY,
+    prefix::ENTRY,
+    results::ENTRY,
+    share::ENTRY,
+    skip::ENTRY,
+    stale::ENTRY,
+    tail::ENTRY,
+    task::ENTRY,
+];
 
 /// Builds the rule of this name.
 pub fn build(name: &str, params: toml::Table) -> anyhow::Result<Box<dyn Rule>> {

@@ -48,6 +48,8 @@ params! {
         drop_call: bool = false,
         /// Whether what events left stays, so that their summaries stand side by side.
         beside: bool = false,
+        /// Whether nothing but what events left goes: their summaries are summarised.
+        only_left: bool = false,
         /// How many messages before the cut a message of the user may stand to which it is moved back.
         user_within: u32 = 0,
         /// Whether only what stands up to the agent's last reply is looked at, and what came since stays.
@@ -64,6 +66,8 @@ params! {
         least_share: f64 = 0.0 (from 0 to 1),
         /// Where fewer than so many would be compressed, all are.
         else_all: u32 = 0,
+        /// Tokens that are compressed at most, oldest first; what alone has more stays before them, and ends them. 0 is no limit.
+        most: u64 = 0,
     }
 }
 
@@ -104,6 +108,8 @@ enum Align {
     AfterAssistant,
     /// Back to the newest message of the user, if it stands behind that and is not the first message.
     NewestUser,
+    /// Back over the messages of the user that came last.
+    LastUsers,
     /// Back until no call before it has its result behind it.
     Closed,
     /// Back to the first of the calls and results that stand together there.
@@ -139,7 +145,11 @@ impl Rule for Tail {
         if scope.len() < self.else_all as usize {
             scope = prompt.before(n);
         }
-        scope.retain(|&at| at >= start && !(self.beside && prompt.messages[at].who == Who::Made));
+        let is_made = |at: usize| prompt.messages[at].who == Who::Made;
+        scope.retain(|&at| at >= start && !(self.beside && is_made(at)) && (!self.only_left || is_made(at)));
+        if self.most > 0 {
+            scope = self.fitting(prompt, &scope);
+        }
         let count = |range: &mut dyn Iterator<Item = usize>| {
             range.map(|at| prompt.count(at, self.events)).sum::<u32>()
         };
@@ -154,9 +164,28 @@ impl Rule for Tail {
     fn retakes(&self) -> bool {
         !self.beside
     }
+
+    fn merges(&self) -> bool {
+        self.only_left
+    }
 }
 
 impl Tail {
+    /// The oldest of the scope, as far as they have so many tokens together. A call and its results are one.
+    fn fitting(&self, prompt: &Prompt<'_>, scope: &[usize]) -> Vec<usize> {
+        let (mut taken, mut sum) = (Vec::new(), 0);
+        for group in scope.chunk_by(|_, &next| prompt.is_result(next)) {
+            let tokens = group.iter().map(|&at| prompt.messages[at].tokens).sum::<u64>();
+            if sum + tokens <= self.most {
+                sum += tokens;
+                taken.extend(group);
+            } else if !taken.is_empty() {
+                break;
+            }
+        }
+        taken
+    }
+
     /// The first message that may go. A result stays with its call.
     fn start(&self, prompt: &Prompt<'_>) -> usize {
         let mut first = prompt.behind(prompt.n_head, self.first, self.events);
@@ -253,6 +282,7 @@ impl Align {
             Align::NewestUser => {
                 Some(prompt.newest_user().filter(|&user| user > head).map_or(cut, |user| cut.min(user)))
             }
+            Align::LastUsers => back(&|at| !prompt.is_user(at - 1)),
             Align::Closed => back(&|at| at == n || !prompt.is_result(at)),
             Align::RunOfCalls if cut < n && prompt.is_of_tools(cut) => {
                 back(&|at| !prompt.is_of_tools(at - 1))

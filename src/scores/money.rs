@@ -16,6 +16,7 @@ use super::registry::{Better, Column, Entry, Field, Pooled, Scale, Set, Unit};
 use super::{Rows, ratio};
 use crate::context::log::Log;
 use crate::replay::{Decision, Event, Run};
+use crate::strategies::Work;
 use crate::trajectory::usage::Rate;
 
 pub use super::prices::{Prices, Tariff};
@@ -127,6 +128,14 @@ pub const NET_SAVINGS: Entry = Entry {
     ..Entry::SHARE
 };
 
+pub const NET_COST_SAVINGS: Entry = Entry {
+    name: "net_cost_savings",
+    summary: "Share of money saved after what the compressor's own calls cost; of cells that have such calls",
+    formula: "1 - (cost sent + compressor's calls without a cache, at the prices of the agent's model) / cost full",
+    scale: Scale::Amount,
+    ..Entry::SHARE
+};
+
 pub const BREAK_EVEN_TURN: Entry = Entry {
     name: "break_even_turn",
     summary: "Decisions after an event until it has paid for the lost cache (a column of events)",
@@ -146,6 +155,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     COST_SAVINGS,
     COST_SAVINGS_UNCACHED,
     NET_SAVINGS,
+    NET_COST_SAVINGS,
     BREAK_EVEN_TURN,
 ];
 
@@ -172,6 +182,10 @@ pub fn score(log: &Log, run: &Run, tariff: &Tariff, rework: u64, rows: &mut Rows
     let cost_full = total(&|p, b| p.prompt(b.full, b.full, b.cached_full) + p.answer(b.full, b.output));
     let cost_sent = total(&|p, b| p.prompt(b.sent, b.sent, b.cached_sent) + p.answer(b.sent, b.output));
     rows.push(&COST_SAVINGS, "", saved(cost_sent, cost_full), cost_full, n);
+    let own = own_cost(run, tariff);
+    if own > 0.0 {
+        rows.push(&NET_COST_SAVINGS, "", saved(cost_sent + own, cost_full), cost_full, n);
+    }
     let cost_full = total(&|p, b| p.uncached(b.full) + p.answer(b.full, b.output));
     let cost_sent = total(&|p, b| p.uncached(b.sent) + p.answer(b.sent, b.output));
     rows.push(&COST_SAVINGS_UNCACHED, "", saved(cost_sent, cost_full), cost_full, n);
@@ -180,6 +194,18 @@ pub fn score(log: &Log, run: &Run, tariff: &Tariff, rework: u64, rows: &mut Rows
     let trigger = run.trigger_asked.tokens_in + run.trigger_asked.tokens_out;
     rows.push(&NET_SAVINGS, "", saved(sent + (compressor + trigger + rework) as f64, full), full, n);
     billed(log, run, rows);
+}
+
+/// What the compressor's calls cost, as if the agent's model had them.
+fn own_cost(run: &Run, tariff: &Tariff) -> f64 {
+    let events = run.events.iter().map(|event| (event.turn, &*event.work));
+    let turn = |decision: u32| run.decisions.get(decision as usize).map(|decision| decision.turn);
+    let recalls = run.recalls.iter().filter_map(|recall| Some((turn(recall.decision)?, &recall.work)));
+    let cost = |(turn, work): (u32, &Work)| {
+        let (prices, read, written) = (tariff.at(turn), work.tokens_in as f64, work.tokens_out as f64);
+        prices.uncached(read) + prices.answer(read, written)
+    };
+    events.chain(recalls).map(cost).sum()
 }
 
 /// Tokens of the prompt without anything that the strategy might have removed.
@@ -334,6 +360,20 @@ impl Shorter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_calls_of_a_compressor_cost_what_they_read_and_write() {
+        let prices = Prices { fresh: 3.0, output: 15.0, ..Prices::default() };
+        let tariff = Tariff::of_one(prices, 10);
+        let asked = |read, written| {
+            let work = Work { tokens_in: read, tokens_out: written, ..Work::default() };
+            Event { work: work.into(), ..Event::test(9, 1..5) }
+        };
+        let run = Run { events: vec![asked(1_000, 100), asked(2_000, 0), asked(0, 0)], ..Run::default() };
+        assert_eq!(own_cost(&run, &tariff), 3.0 * 3_000.0 + 15.0 * 100.0);
+        assert_eq!(own_cost(&Run::default(), &tariff), 0.0);
+    }
+
     /// 10,000 cached tokens and 1,000 new ones become 4,000 of which 1,000 are a shared prefix.
     #[test]
     fn break_even_by_hand() {

@@ -149,6 +149,14 @@ pub struct Tariff {
     of_turn: Vec<usize>,
 }
 
+#[cfg(test)]
+impl Tariff {
+    /// The same prices for so many turns.
+    pub(super) fn of_one(prices: Prices, n_turns: usize) -> Self {
+        Tariff { prices: vec![prices], of_turn: vec![0; n_turns] }
+    }
+}
+
 impl Tariff {
     pub fn at(&self, turn: u32) -> &Prices {
         &self.prices[self.of_turn[turn as usize]]

@@ -2,19 +2,31 @@
 //!
 //! Without a model no text of ours is that of a product. Its loss lies between that of an empty summary and that of the
 //! lines that later needs ask for, at the product's usual length ([`Form::Oracle`] sees the future); the extractive text is
-//! a stand-in between the two. What was read lately can be attached again, as some products do.
+//! a stand-in between the two. What was read lately can be attached again, as some products do. The calls that the product
+//! makes are reckoned where no model is asked: all that it would be shown, and a text of the usual length.
+
+mod source;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use super::summary::generic;
-use super::writer::{check_tokens, summarise};
-use super::{Entry, Env, Scope, Strategy, codex, oracle, texts};
+use super::writer::{FALLBACK, check_tokens, write_within};
+use super::{Entry, Env, Flaw, Scope, Strategy, codex, extractive, oracle};
 use crate::context::{Block, Content, Edit};
+use crate::models::prompt::{Data, Prompt};
 use crate::params::params;
 use crate::trajectory::{Kind, Role};
 use crate::turns::actions::ActionKind;
+use source::{Piece, Source};
+
+const UPDATE: &str = include_str!("summarise/update.txt");
+const CHECK: &str = include_str!("summarise/check.txt");
+/// How long a summary is, as the prompt has it.
+const LENGTH: &str = "as many as it takes, up to 40";
 
 pub(super) const ENTRY: Entry = Entry {
     name: "summarise",
@@ -38,11 +50,29 @@ params! {
         result_chars: u32 = 0,
         /// Whether a model is shown words alone, without calls and results.
         text_only: bool = false,
-        /// Tokens that a model is shown, the newest of the scope; 0 for all.
+        /// Tokens that a model is shown; 0 for all.
         input_tokens: u32 = 0,
+        /// Whether each text of the scope has a summary of its own, in its place.
+        each: bool = false,
+        /// Which of the scope these are.
+        shows: Shows = "newest",
+        /// Tokens that one call is shown; of a longer scope each piece has a summary, and these stand one after the other. 0 for one call.
+        piece_tokens: u32 = 0,
+        /// Messages of the user before the scope from which on the model is shown what was compressed before, as it was logged.
+        overlap: u32 = 0,
+        /// Whether an older summary is shown apart, as one to bring up to date.
+        update: bool = false,
         /// Whether what it is shown begins with a message of the user, or an older summary; where neither is among those tokens
         /// (here characters by four) it is not asked, and a fixed text says so.
         from_user: bool = false,
+        /// How often a model is asked at most, until what it says is of use: shorter than its source, no loop, no refusal.
+        tries: u32 = 2 (at least 1),
+        /// Whether a text that is longer than the scope leaves that as it was; else lines of the scope stand there.
+        reject_longer: bool = false,
+        /// What stands there where it says nothing of use: lines of the scope, nothing, or all of the scope as it was.
+        fallback: Fallback = "extract",
+        /// Whether the model is shown its summary once more, beside the log, to mend it; what it then says stands, if it is of use.
+        check: bool = false,
         /// Files read that stay, the newest of each, behind the summary.
         files: u32 = 0,
         /// Tokens of such a file at most; a longer one stays out.
@@ -73,21 +103,47 @@ enum Place {
     Last,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Shows {
+    Newest,
+    Oldest,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Fallback {
+    Extract,
+    Omit,
+    Keep,
+}
+
+impl Fallback {
+    /// As it is told in the table of events.
+    fn name(self) -> &'static str {
+        match self {
+            Fallback::Extract => FALLBACK,
+            Fallback::Omit => "nothing",
+            Fallback::Keep => "the original",
+        }
+    }
+}
+
 impl Strategy for Summarise {
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
-        let text = match (env.model, self.form) {
-            _ if !self.is_read(scope) => NOT_READ.to_owned(),
-            (None, Form::Empty | Form::Oracle) => String::new(),
-            (None, Form::Extract) => summarise(&texts(scope), self.tokens, env, || Ok(Default::default()))?,
-            (Some(_), _) => {
-                let shown = self.shown(scope, env);
-                summarise(&texts(scope), self.tokens.saturating_mul(4), env, || {
-                    generic(&shown, "as many as it takes, up to 40")
-                })?
+        if self.each {
+            return self.rewritten(scope, env);
+        }
+        let (text, n_texts) = match self.is_read(scope) {
+            false => (NOT_READ.to_owned(), 1),
+            true => {
+                let source = Source::of(self, scope, env);
+                let Some(text) = self.text(&source, env)? else { return Ok(Vec::new()) };
+                (text, source.pieces.len() as u32)
             }
         };
         let mut edits: BTreeMap<usize, Edit> = match (env.model, self.form) {
-            (None, Form::Oracle) => oracle::edits(scope, env, self.tokens),
+            (None, Form::Oracle) => oracle::edits(scope, env, self.tokens.saturating_mul(n_texts)),
             _ => scope.blocks.clone().map(|block| Edit::Drop { block }).collect(),
         }
         .into_iter()
@@ -123,6 +179,106 @@ const NOT_READ: &str =
     "What stood here before was too long for a summary, and so nothing of it is known any more from here on.";
 
 impl Summarise {
+    /// Puts a summary in the place of each text that is longer.
+    fn rewritten(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
+        let mut edits = Vec::new();
+        for block in scope.blocks.clone() {
+            let one = Scope { blocks: block..block + 1, turns: scope.turns.clone(), ..*scope };
+            let Some(text) = self.text(&Source::of(self, &one, env), env)? else { continue };
+            let is_shorter = env.tokenizer.count(&text) <= scope.context.blocks[block].tokens;
+            match (env.model, self.form) {
+                (None, Form::Oracle) => {
+                    let kept = oracle::edits(&one, env, self.tokens).into_iter().map(|edit| match edit {
+                        Edit::Drop { block } => Edit::Mask { block, text: String::new() },
+                        edit => edit,
+                    });
+                    edits.extend(kept);
+                }
+                _ if is_shorter => edits.push(Edit::Mask { block, text }),
+                _ => {}
+            }
+        }
+        Ok(edits)
+    }
+
+    /// What stands for the scope; none where the scope stays as it was.
+    fn text(&self, source: &Source, env: &mut Env<'_>) -> anyhow::Result<Option<String>> {
+        let (mut texts, scope_tokens) = (Vec::new(), source.tokens);
+        for (piece, number) in source.pieces.iter().zip(0..) {
+            // What was there before is brought up to date once.
+            let old = source.old.as_deref().filter(|_| number == 0);
+            let written = match env.model {
+                Some(_) => self.written(piece, old, scope_tokens, env)?,
+                None => Some(self.stand_in(piece, old, scope_tokens, env)),
+            };
+            match (written, self.fallback) {
+                (Some(text), _) => texts.push(text),
+                (None, fallback) => {
+                    let fallback = match env.work.degenerate.last() {
+                        Some(Flaw::Longer) if self.reject_longer => Fallback::Keep,
+                        Some(Flaw::Longer) => Fallback::Extract,
+                        _ => fallback,
+                    };
+                    env.work.fallback = Some(fallback.name());
+                    match fallback {
+                        Fallback::Keep => return Ok(None),
+                        Fallback::Extract => texts.push(self.extract(piece, old, scope_tokens, env)),
+                        Fallback::Omit => {}
+                    }
+                }
+            }
+        }
+        texts.retain(|text: &String| !text.is_empty());
+        Ok(Some(texts.join("\n\n")))
+    }
+
+    /// What the model says of a piece of a scope of so many tokens.
+    fn written(
+        &self,
+        piece: &Piece,
+        old: Option<&str>,
+        scope_tokens: u32,
+        env: &mut Env<'_>,
+    ) -> anyhow::Result<Option<String>> {
+        let (log, most) = (piece.texts.concat(), self.tokens.saturating_mul(4));
+        let prompt = match old {
+            Some(old) => render(UPDATE, &log, old)?,
+            None => generic(&log, LENGTH)?,
+        };
+        let first = write_within(self.tries, prompt, most, scope_tokens, env)?;
+        match first {
+            Some(first) if self.check => {
+                let second = write_within(1, render(CHECK, &log, &first)?, most, scope_tokens, env)?;
+                Ok(Some(second.unwrap_or(first)))
+            }
+            first => Ok(first),
+        }
+    }
+
+    /// What stands for a model's text, and the tokens that the product's calls would have.
+    fn stand_in(&self, piece: &Piece, old: Option<&str>, scope_tokens: u32, env: &mut Env<'_>) -> String {
+        let old_tokens = old.map_or(0, |old| env.tokenizer.count(old));
+        let shown = u64::from(piece.tokens) + u64::from(old_tokens);
+        let said = u64::from(self.tokens).min(shown);
+        env.work.tokens_in += shown + if self.check { shown + said } else { 0 };
+        env.work.tokens_out += said + if self.check { said } else { 0 };
+        match self.form {
+            Form::Extract => self.extract(piece, old, scope_tokens, env),
+            Form::Empty | Form::Oracle => String::new(),
+        }
+    }
+
+    /// Lines of what would be shown, never more than the scope has.
+    fn extract(&self, piece: &Piece, old: Option<&str>, scope_tokens: u32, env: &Env<'_>) -> String {
+        let texts: Vec<String> =
+            old.into_iter().map(str::to_owned).chain(piece.texts.iter().cloned()).collect();
+        extractive::summary(
+            &texts,
+            env.tokenizer.count_up_to(&texts, self.tokens.min(scope_tokens)),
+            env.tokenizer,
+        )
+    }
+
     /// Whether a message of the user, or a summary, is among the newest tokens of the scope.
     fn is_read(&self, scope: &Scope<'_>) -> bool {
         let mut left = if self.input_tokens > 0 { self.input_tokens as usize } else { usize::MAX };
@@ -182,74 +338,10 @@ impl Summarise {
             }
         }
     }
-
-    /// The scope as the model is shown it.
-    fn shown(&self, scope: &Scope<'_>, env: &Env<'_>) -> String {
-        let mut said: Vec<String> = Vec::new();
-        let mut left = if self.input_tokens > 0 { self.input_tokens } else { u32::MAX };
-        for block in scope.context.blocks[scope.blocks.clone()].iter().rev() {
-            let kind = block.kind(scope.log);
-            if self.text_only && matches!(kind, Some(Kind::Action | Kind::Observation)) {
-                continue;
-            }
-            let mut text = block.said(scope.log);
-            if self.result_chars > 0
-                && kind == Some(Kind::Observation)
-                && let Some((at, _)) = text.char_indices().nth(self.result_chars as usize)
-            {
-                text.truncate(at);
-                text.push_str("…\n");
-            }
-            let tokens = env.tokenizer.count(&text);
-            if tokens > left {
-                break;
-            }
-            left -= tokens;
-            said.push(text);
-        }
-        said.reverse();
-        said.concat()
-    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::tests::after_events;
-
-    const SCRIPT: &str = "user: go
-        action: cat src/a.py
-        observation: limit_a=17 of the parser~and so on and on without an end
-        action: cat src/b.py
-        observation: limit_b=23 of the lexer~and so on and on without an end
-        user: what of limit_a=17 of the parser
-        agent: limit_a=17 it is";
-
-    #[test]
-    fn what_stands_in_for_a_model_keeps_nothing_some_or_what_is_needed() {
-        let after = |params: &str| after_events(("summarise", params), ("turns", "n = 1\nkeep = 1"), SCRIPT);
-        assert_eq!(after("form = \"empty\"").last().unwrap(), "");
-        assert!(after("tokens = 20").last().unwrap().contains("limit"));
-        let params = "form = \"empty\"\nfiles = 1";
-        let kept = after_events(("summarise", params), ("turns", "n = 2"), SCRIPT);
-        assert!(
-            kept.last().unwrap().contains("limit_b") && !kept.last().unwrap().contains("limit_a"),
-            "{kept:?}"
-        );
-    }
-
-    #[test]
-    fn where_the_user_says_nothing_a_fixed_text_stands() {
-        let long = "limit_c=3 and then some more words about what the parser does with such a line".repeat(4);
-        let script = format!(
-            "user: go\naction: a\nobservation: {long}\nuser: what of limit_d=4 then\naction: b\nobservation: {long}\naction: c\nobservation: {long}\nagent: d"
-        );
-        let after = |params: &str| {
-            after_events(("summarise", params), ("turns", "n = 1\nkeep = 1"), &script).pop().unwrap()
-        };
-        assert!(after("tokens = 60").contains("limit"));
-        assert!(after("tokens = 60\nfrom_user = true\ninput_tokens = 1000").contains("limit"));
-        assert!(
-            after("tokens = 60\nfrom_user = true\ninput_tokens = 100").contains("too long for a summary")
-        );
-    }
+/// A prompt that shows a log and a summary.
+fn render(template: &str, log: &str, summary: &str) -> anyhow::Result<Prompt> {
+    let vars = [("log", Data::fenced(log).may_cut().into()), ("summary", Data::fenced(summary).into())];
+    Ok(Prompt::render(template, &vars)?)
 }

@@ -1,8 +1,8 @@
 //! Texts that a model writes for an event: what is no such text is told, asked for once more, and replaced.
 //!
 //! An output is *degenerate* if it is empty, loops or ends in a circle, is longer than its source, refuses, replies to the user of the log
-//! in place of writing about them, or cannot be read as what was asked for. It is flagged, asked for once more with a seed of its own (temperature 0.7), and if that
-//! fails too the caller's fallback stands in: for a summary, the extractive one.
+//! in place of writing about them, or cannot be read as what was asked for. It is flagged, asked for once more (or as often as the caller says) with a seed of its own
+//! (temperature 0.7), and if that fails too the caller's fallback stands in: for a summary, the extractive one.
 
 use std::sync::LazyLock;
 
@@ -14,7 +14,9 @@ use crate::models::{Answer, Call, CallError, Finish, Prompt, Sampling, Text};
 use crate::text::lists::{self, Signs};
 
 /// The name of the fallback that [`summarise`] uses.
-const FALLBACK: &str = "extractive";
+pub(super) const FALLBACK: &str = "extractive";
+/// How often a text is asked for, where the caller does not say.
+const TRIES: u32 = 2;
 static WORDS: LazyLock<Words> = LazyLock::new(|| lists::read(include_str!("../data/words/replies.en.toml")));
 
 /// The file says what each is for.
@@ -104,9 +106,34 @@ pub(super) fn write_as<T>(
     env: &mut Env<'_>,
     read: impl Fn(&str) -> Option<T>,
 ) -> anyhow::Result<Option<T>> {
-    let mut call = Call::Generate { prompt, max_tokens, grammar, stop: Vec::new(), sampling: None };
-    for attempt in 0..2 {
-        if attempt == 1 {
+    let call = Call::Generate { prompt, max_tokens, grammar, stop: Vec::new(), sampling: None };
+    tried(call, source_tokens, TRIES, env, read)
+}
+
+/// As [`write`], without a grammar, and asked for so often at most.
+///
+/// # Errors
+/// As [`write`].
+pub(super) fn write_within(
+    tries: u32,
+    prompt: Prompt,
+    max_tokens: u32,
+    source_tokens: u32,
+    env: &mut Env<'_>,
+) -> anyhow::Result<Option<String>> {
+    let call = Call::Generate { prompt, max_tokens, grammar: None, stop: Vec::new(), sampling: None };
+    tried(call, source_tokens, tries, env, |text| Some(text.to_owned()))
+}
+
+fn tried<T>(
+    mut call: Call,
+    source_tokens: u32,
+    tries: u32,
+    env: &mut Env<'_>,
+    read: impl Fn(&str) -> Option<T>,
+) -> anyhow::Result<Option<T>> {
+    for attempt in 0..tries {
+        if attempt > 0 {
             reseed(&mut call, env);
         }
         match env.ask(std::slice::from_ref(&call))?.pop() {

@@ -40,14 +40,24 @@ params! {
         new: u32 = 0,
         /// Messages of the user since the last event at which it fires.
         new_turns: u32 = 0,
+        /// Tokens that came since the last event at which it fires.
+        new_tokens: u64 = 0,
+        /// Tokens of the texts that events put there at which it fires.
+        left: u64 = 0,
+        /// The same as a share of the window (less the reserve).
+        left_share: f64 = 0.0 (from 0 to 1),
         /// Minutes since the call before at which it fires, where the log has times.
         idle: u32 = 0,
         /// What of the prompt's tokens is counted: all, what stands up to the agent's last reply, or what stands before that.
         counts: Counts = "all",
+        /// Whether texts of events that stand before all else are not counted among the messages.
+        behind_left: bool = false,
         /// Whether messages of the head are counted, too.
         with_head: bool = false,
         /// Whether the tokens of the head are not counted.
         behind_head: bool = false,
+        /// Whether texts that events put there are taken off the window, and off the prompt's tokens.
+        without_left: bool = false,
         /// Whether all tokens that were logged are counted, as if no event had been: a product that leaves its history as it is.
         logged: bool = false,
         /// Whether messages are counted as events: each call of a reply as one.
@@ -81,12 +91,22 @@ impl Limits {
     /// Which limit the prompt has reached.
     fn reached(&self, moment: &Moment<'_>, since: &Since) -> Option<&'static str> {
         let room = self.window.saturating_sub(self.reserve);
+        let left = moment.messages.map_or(0, Messages::made_tokens);
+        let lefts = [
+            (self.left > 0).then_some(self.left as f64),
+            (self.left_share > 0.0).then(|| (self.left_share * room as f64).floor()),
+        ];
+        if lefts.into_iter().flatten().any(|limit| self.reaches(left as f64, limit)) {
+            return Some("left");
+        }
+        let left = if self.without_left { left } else { 0 };
+        let room = room.saturating_sub(left);
         let tokens = [
             (self.share > 0.0).then(|| (self.share * room as f64).floor()),
             (self.below > 0).then(|| room.saturating_sub(self.below) as f64),
             (self.tokens > 0).then_some(self.tokens as f64),
         ];
-        let prompt = self.prompt_tokens(moment).saturating_sub(self.uncounted(moment)) as f64;
+        let prompt = self.prompt_tokens(moment).saturating_sub(self.uncounted(moment) + left) as f64;
         if tokens.into_iter().flatten().any(|limit| self.reaches(prompt, limit)) {
             return Some("tokens");
         }
@@ -108,7 +128,13 @@ impl Limits {
         let users = new.iter().filter(|message| message.who == Who::User).count();
         let news = [(self.new, new.len() - users, "new"), (self.new_turns, users, "new turns")];
         let reached = |(limit, n, _): &&(u32, usize, _)| *limit > 0 && *n >= *limit as usize;
-        news.iter().find(reached).map(|(.., what)| *what)
+        let mut sum = 0;
+        let mut grown = new.iter().map(|message| {
+            sum += message.tokens;
+            sum
+        });
+        let has_grown = self.new_tokens > 0 && grown.any(|tokens| tokens >= self.new_tokens);
+        news.iter().find(reached).map(|(.., what)| *what).or(has_grown.then_some("new tokens"))
     }
 }
 
@@ -140,7 +166,11 @@ impl Limits {
 
     fn n_messages(&self, messages: &Messages) -> usize {
         let start = if self.with_head { 0 } else { messages.n_head() };
-        let list = &messages.list[start.min(self.end(messages))..self.end(messages)];
+        let mut list = &messages.list[start.min(self.end(messages))..self.end(messages)];
+        if self.behind_left && start == 0 {
+            let n_left = list.iter().take_while(|message| message.who == Who::Made).count();
+            list = &list[n_left..];
+        }
         if self.events { list.iter().map(|message| message.events as usize).sum() } else { list.len() }
     }
 }
@@ -176,6 +206,9 @@ impl Trigger for Limits {
 
     fn reads_messages(&self) -> bool {
         self.messages + self.results + self.new + self.new_turns > 0
+            || self.new_tokens + self.left > 0
+            || self.left_share > 0.0
+            || self.without_left
             || self.after_turn
             || self.after_reply
             || self.behind_head
@@ -218,6 +251,9 @@ impl Detector for Watch {
 mod tests {
     use super::super::tests::fired;
     use super::*;
+    use crate::context::messages::{By, Counter, Per};
+    use crate::context::{Context, Edit};
+    use crate::text::tokens::Tokenizer;
 
     const THREE: &str =
         "user: go\naction: a\nobservation: one two\naction: b\nobservation: one two\naction: c";
@@ -245,5 +281,58 @@ mod tests {
             fired(THREE, "limits", "always = true"),
             ["1: always ..1 1", "2: always ..2 1", "3: always ..3 1"]
         );
+    }
+
+    #[test]
+    fn texts_of_events_are_counted_apart() {
+        let log = Log::script(THREE);
+        let mut context = Context::new(false);
+        (0..3).for_each(|step| context.push_step(&log, step));
+        let tokenizer = Tokenizer::load("o200k").unwrap();
+        // Ten characters stand for the call and its result.
+        let insert = Edit::Insert { before: 1, text: "----------".to_owned() };
+        let edits = vec![insert, Edit::Drop { block: 1 }, Edit::Drop { block: 2 }];
+        context.apply(&log, &tokenizer, 1..3, edits).unwrap();
+        context.push_step(&log, 3);
+        let counter = Counter { by: By::Chars, per: Per(1.0), ..Counter::default() };
+        let mut messages = Messages::new(counter, true, false);
+        messages.read(&log, &context, 0);
+        assert_eq!((messages.made_tokens(), messages.tokens()), (10, 2 + 10 + 1));
+        let fires = |params: &str| {
+            let limits = Limits::of(toml::from_str(params).unwrap()).unwrap();
+            assert!(limits.reads_messages(), "{params}");
+            let moment = Moment { log: &log, turn: 2, context_tokens: 13, messages: Some(&messages) };
+            limits.detector(&log, 1).advance(&moment).map(|firing| firing.kind)
+        };
+        assert_eq!([fires("left = 11"), fires("left = 10")], [None, Some("left")]);
+        assert_eq!(
+            [fires("window = 100\nleft_share = 0.11"), fires("window = 100\nleft_share = 0.1")],
+            [None, Some("left")]
+        );
+        // Three tokens of the fifteen that the text leaves of the window.
+        let share = |share: f64| fires(&format!("window = 25\nwithout_left = true\nshare = {share}"));
+        assert_eq!([share(0.27), share(0.2)], [None, Some("tokens")]);
+    }
+
+    #[test]
+    fn it_fires_by_what_came_since() {
+        let log = Log::script(THREE);
+        let limits = Limits::of(toml::from_str("new_tokens = 8").unwrap()).unwrap();
+        let mut detector = limits.detector(&log, 1);
+        let counter = Counter { by: By::Chars, per: Per(1.0), ..Counter::default() };
+        let mut context = Context::new(false);
+        context.push_step(&log, 0);
+        context.n_head = 1;
+        let mut messages = Messages::new(counter, true, false);
+        let mut fired = Vec::new();
+        // A call of one character, its result of seven, both again, and a call.
+        for step in 1..6 {
+            context.push_step(&log, step);
+            messages.read(&log, &context, 0);
+            let moment = Moment { log: &log, turn: 3, context_tokens: 1, messages: Some(&messages) };
+            fired.push(detector.advance(&moment).map(|firing| firing.kind));
+        }
+        let grown = Some("new tokens");
+        assert_eq!(fired, [None, grown, None, grown, None]);
     }
 }

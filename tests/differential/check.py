@@ -1,4 +1,5 @@
 """Holds the models of the rules against the recordings of the libraries: check.py [--table] [NAME].
+`check.py --recorded FOLDER` holds recordings made anew, of some lists, against those that are kept.
 
 Prints one line a policy: lists, in how many it fired, in how many twice and more, in how many of them lists the model makes
 the recorded line. Lists of real logs are left out where TRAJPRESS_LOGS is not set. Exits with 1 where one is unequal.
@@ -14,7 +15,19 @@ import lists  # noqa: E402
 from harness import compact, record  # noqa: E402
 
 
+def recorded_anew(folder):
+    bad, found = 0, sorted(Path(folder).glob("*.zst"))
+    for path in found:
+        kept, anew = ({line.get("list"): line for line in lists.read_zst(f)} for f in (HERE / "recordings" / path.name, path))
+        wrong = [name or "settings" for name, line in anew.items() if kept.get(name) != line]
+        bad += len(wrong)
+        print(f"{path.name.split('.jsonl')[0]:38} lists {len(anew) - 1} as recorded {len(anew) - 1 - len(wrong)}", *wrong[:5])
+    sys.exit(bad > 0 or not found)
+
+
 def main():
+    if sys.argv[1:2] == ["--recorded"]:
+        recorded_anew(sys.argv[2])
     names = [a for a in sys.argv[1:] if a != "--table"]
     table, only = "--table" in sys.argv, names[0] if names else ""
     models = {}

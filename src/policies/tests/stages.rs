@@ -143,3 +143,117 @@ fn a_window_can_be_a_share_of_the_longest_prompt() {
     assert_eq!(prompts(1.0), ["0 1", "0 1 2 3", "0 1 2 3 4 5", "0 7"]);
     assert_eq!(prompts(0.5), ["0 1", "0 3", "0 5", "0 7"]);
 }
+
+#[test]
+fn so_many_tokens_are_compressed_at_most() {
+    let tail = |most: u32| {
+        let scope = format!("scope = {{ name = 'tail', messages = 2, most = {most} }}");
+        last_prompt(
+            &format!(
+                "trigger = {{ name = 'limits', messages = 8 }}\n{scope}\nstrategy = {{ name = 'omit' }}"
+            ),
+            NINE,
+        )
+    };
+    // The user's ten tokens, and a call with its result of twenty: together or not at all.
+    assert_eq!([tail(0), tail(29), tail(30)], ["0 7 8", "0 2 3 4 5 6 7 8", "0 4 5 6 7 8"].map(str::to_owned));
+    // What alone is too long stays before what goes.
+    let script = NINE.replacen("user: ----------", &format!("user: {}", "-".repeat(50)), 1);
+    let stage = "trigger = { name = 'limits', messages = 8 }
+        scope = { name = 'tail', messages = 2, most = 30 }
+        strategy = { name = 'omit' }";
+    assert_eq!(last_prompt(stage, &script), "0 1 4 5 6 7 8");
+}
+
+#[test]
+fn a_file_that_was_read_again_or_edited_is_stale() {
+    let script = "system: s
+        user: mend it
+        action: cat src/a.py
+        observation: one two three four five
+        action: cat src/b.py
+        observation: one two three four five
+        action: cat src/a.py
+        observation: one two three four five
+        action: sed -i s/a/b/ src/b.py
+        observation: one two three four five
+        agent: done";
+    let stale = |scope: &str| {
+        let trigger = "trigger = { name = 'limits', messages = 9 }";
+        let strategy = "strategy = { name = 'clear', text = '-' }";
+        last_prompt(&format!("{trigger}\nscope = {{ name = 'stale'{scope} }}\n{strategy}"), script)
+    };
+    assert_eq!(stale(""), "0 1 2 3' 4 5' 6 7 8 9");
+    assert_eq!(stale(", edited = false"), "0 1 2 3' 4 5 6 7 8 9");
+    assert_eq!(stale(", read = false"), "0 1 2 3 4 5' 6 7 8 9");
+    assert_eq!(stale(", keep = 3"), "0 1 2 3' 4 5 6 7 8 9");
+    // Two results of 23 characters each.
+    assert_eq!(
+        [stale(", least = 46"), stale(", least = 47")],
+        ["0 1 2 3' 4 5' 6 7 8 9", "0 1 2 3 4 5 6 7 8 9"]
+    );
+}
+
+#[test]
+fn summaries_alone_are_summarised() {
+    let policy: Policy = toml::from_str(
+        "window = 100\nhead = 'system'\ncounter = { by = 'chars', per = 1.0 }
+        [[stages]]
+        trigger = { name = 'limits', new = 2 }
+        scope = { name = 'tail', beside = true }
+        strategy = { name = 'omit', note = '++++' }
+        [[stages]]
+        trigger = { name = 'limits', left = 8 }
+        scope = { name = 'tail', only_left = true }
+        strategy = { name = 'omit', note = '+' }",
+    )
+    .unwrap();
+    let script = "system: s\nuser: go\naction: a1234567\nobservation: b1234567\naction: a1234567\nobservation: b1234567\n\
+        action: a1234567\nobservation: b1234567\nagent: end";
+    let log = Log::script(script);
+    let mut texts = Texts { log: &log, prompts: Vec::new() };
+    let tokenizer = Tokenizer::load("o200k").unwrap();
+    let run =
+        replay(&log, &policy.recipe(1, None).unwrap(), &tokenizer, &Needs::default(), &mut texts).unwrap();
+    // Two notes of four characters become one of one; then another stands beside it.
+    assert_eq!(texts.prompts, ["s go", "s ++++", "s +", "s + ++++"]);
+    assert!(run.events.iter().all(|event| event.violations.is_empty()));
+}
+
+/// Keeps the text of each prompt.
+struct Texts<'a> {
+    log: &'a Log,
+    prompts: Vec<String>,
+}
+
+impl Observer for Texts<'_> {
+    fn standing(&mut self, context: &crate::context::Context) {
+        let texts: Vec<String> = context.blocks.iter().map(|block| block.text(self.log)).collect();
+        self.prompts.push(texts.join(" "));
+    }
+}
+
+#[test]
+fn a_stage_that_does_nothing_gives_up() {
+    // The note is longer than what it stands for, until a long result comes.
+    let script = "system: s\nuser: go\naction: a\nobservation: b\naction: a\nobservation: b\naction: a\n\
+        observation: long long long long long long long long long long\nagent: end";
+    let events = |give_up: u32| {
+        let policy: Policy = toml::from_str(&format!(
+            "window = 100\nhead = 'system'
+            [[stages]]
+            trigger = {{ name = 'limits', messages = 3 }}
+            scope = {{ name = 'results', keep = 0 }}
+            strategy = {{ name = 'clear', text = 'a note of some words' }}
+            give_up = {give_up}"
+        ))
+        .unwrap();
+        let log = Log::script(script);
+        let tokenizer = Tokenizer::load("o200k").unwrap();
+        let mut texts = Texts { log: &log, prompts: Vec::new() };
+        let recipe = policy.recipe(1, None).unwrap();
+        let run = replay(&log, &recipe, &tokenizer, &Needs::default(), &mut texts).unwrap();
+        (run.events.len(), texts.prompts.pop().unwrap().contains("note"))
+    };
+    assert_eq!([events(0), events(1), events(3)], [(3, true), (1, false), (3, true)]);
+}
