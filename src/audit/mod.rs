@@ -178,9 +178,12 @@ impl Bench<'_> {
             let gone = event.only.clone().unwrap_or_default();
             let from = self.step(event.turn);
             let until = events.get(i + 1).map_or(self.log.n_steps() as u32, |next| self.step(next.turn));
-            let again = self.reads.again(self.log, from..until, &|step| gone.binary_search(&step).is_ok());
+            // What earlier edits had taken is gone as well.
+            let edited = |step: u32| self.log.trajectory.steps[step as usize].edit.as_deref();
+            let is_gone = |step: u32| edited(step).is_some_and(|edit| edit.from <= event.turn);
+            let again = self.reads.again(self.log, from..until, &is_gone);
             // The call of a result goes with it, and is no edit of its own.
-            let is_edited = |step: &&u32| self.log.trajectory.steps[**step as usize].edit.is_some();
+            let is_edited = |step: &&u32| edited(**step).is_some();
             let lost = unsent.iter().zip(&owners).filter(|(_, owner)| **owner == Some(i));
             all.push(Change {
                 n_steps: gone.iter().filter(is_edited).count(),
