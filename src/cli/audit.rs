@@ -93,8 +93,7 @@ fn as_json(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> Value {
         let words = of.words.iter().map(|words| json!({"turn": words.turn, "text": words.text}));
         value["summary_tokens"] = json!(of.summary_tokens);
         value["kept_tokens"] = json!(of.kept_tokens);
-        value["cost_of_summary"] =
-            json!(of.summary_cost.and_then(|[low, high]| Some([dollars(row, low)?, dollars(row, high)?])));
+        value["cost_of_summary_at_most"] = json!(of.summary_cost.and_then(|cost| dollars(row, cost)));
         value["used_with_the_name_alone"] = json!(of.n_names_alone);
         value["prompt_before_in_the_log"] = json!(of.shown);
         value["named"] = json!(of.n_named);
@@ -167,11 +166,9 @@ fn session(row: &TrajectoryRow, audit: &Audit) -> String {
             }
         );
         text += &money(row, &of.change);
-        if let Some([low, high]) =
-            of.summary_cost.and_then(|[low, high]| Some([dollars(row, low)?, dollars(row, high)?]))
-        {
+        if let Some(cost) = of.summary_cost.and_then(|cost| dollars(row, cost)) {
             text += &format!(
-                "    writing the summary: ${low:.2} to ${high:.2}, by what of its prompt the cache served\n"
+                "    writing the summary: at most ${cost:.2}, if one call read all of the prompt anew\n"
             );
         }
         text += &listed("lost and used again", &of.change.lost, lost);
