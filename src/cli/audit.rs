@@ -21,8 +21,8 @@ const SHOWN: usize = 5;
 ///
 /// Reads the logs and says of each compaction that they record: when it was, how much shorter it made the prompt, what that
 /// cost and when it had paid, what was lost and used again later, what the summary names that stood nowhere before, what the user
-/// had typed and stands nowhere word for word any more, and which files were read again although unchanged. Of single results
-/// that were taken out or shortened it says when, how much, and what was read again. No model is asked, nothing is kept.
+/// had typed or pasted and stands nowhere word for word any more, and which files were read again although unchanged. Of single
+/// results that were taken out or shortened it says when, how much, what was lost and what was read again. No model is asked, nothing is kept.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   trajpress audit ~/.claude/projects/mine/session.jsonl
@@ -130,8 +130,9 @@ fn as_text(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> String {
     }
     text + "\nA turn is one call of the model with its results; turn 0 is all before the first. Prompt: the last one before and the first\n\
         one after. Lost cache: what that prompt cost more than the longer one, which the cache would have served; later calls pay it back\n\
-        by being shorter. Lost: last mentioned before, in no prompt since, and yet used by the model. Not there before: what the\n\
-        summary names and no step before it does; it may be right all the same. Gone: what the user typed once, in no prompt word for word.\n"
+        by being shorter. Lost: last mentioned before, its name (of a path the last part) in no prompt since, and yet used by the model.\n\
+        Not there before: what the summary names and no step before it does; it may be right all the same. Gone: what the user typed or\n\
+        pasted once, in no prompt word for word.\n"
 }
 
 fn session(row: &TrajectoryRow, audit: &Audit) -> String {
@@ -187,7 +188,7 @@ fn session(row: &TrajectoryRow, audit: &Audit) -> String {
                     .to_owned()
             }
         };
-        text += &listed("typed by the user and gone", &of.words, |words| {
+        text += &listed("words of the user that are gone", &of.words, |words| {
             format!("turn {}: \"{}\"", words.turn, inspect::line(&words.text, 120))
         });
         text += &again(&of.change);
