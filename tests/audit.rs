@@ -87,9 +87,9 @@ fn a_compaction_is_told_with_what_it_cost() {
     assert_eq!((&lost[0]["last_seen_at"], &lost[0]["used_at"]), (&json!(2), &json!(first + 2)));
     assert_eq!(of["named_nowhere_before"], json!(["src/zeta.rs"]));
     assert_eq!(gone(of), ["Mend the parts of this crate.", "Never change the licence of any file."]);
-    // What it had read from the cache or anew, and the words of the summary.
-    let [low, high] = [0, 1].map(|at| of["cost_of_summary"][at].as_f64().unwrap());
-    assert!(low > 320.0 * 0.5e-6 && low + 320.0 * 4e-6 < high && high < 0.01, "{low} {high}");
+    // At 5 and 25 dollars a million: the prompt before with what was logged since, and the words of the summary.
+    let cost = of["cost_of_summary_at_most"].as_f64().unwrap();
+    assert!(cost > 320.0 * 5e-6 && cost < 500.0 * 5e-6 + 40.0 * 25e-6, "{cost}");
     let again = of["read_again"].as_array().unwrap();
     assert_eq!(again.len(), 1, "{of:#}");
     assert!(again[0]["path"].as_str().unwrap().ends_with("src/a.rs"), "{of:#}");
@@ -236,16 +236,21 @@ fn two_compactions_take_each_their_own() {
 /// Results that were cleared count once, without their calls; what they had told and was used later is lost.
 #[test]
 fn cleared_results_are_edits() {
-    let cleared = of_system(
-        "microcompact_boundary",
-        r#","microcompactMetadata":{"compactedToolIds":["t1","t2"],"clearedAttachmentUUIDs":[]}"#,
-    );
-    let log: String = session()
-        .lines()
-        .filter(|line| !line.contains(r#""isCompactSummary":true"#))
-        .map(|line| if line.contains("compact_boundary") { cleared.clone() } else { line_of(line) })
-        .collect();
-    let session = told(&log);
+    let cleared = |calls: &str| {
+        let of = format!(
+            r#","microcompactMetadata":{{"compactedToolIds":[{calls}],"clearedAttachmentUUIDs":[]}}"#
+        );
+        of_system("microcompact_boundary", &of)
+            .replace(r#""uuid":""#, &format!(r#""uuid":"{}"#, calls.replace('"', "-")))
+    };
+    let log = |calls: &str| -> String {
+        session()
+            .lines()
+            .filter(|line| !line.contains(r#""isCompactSummary":true"#))
+            .map(|line| if line.contains("compact_boundary") { cleared(calls) } else { line_of(line) })
+            .collect()
+    };
+    let session = told(&log(r#""t1","t2""#));
     assert_eq!((&session["compactions"], &session["edits"][1]), (&json!([]), &Value::Null));
     let edit = &session["edits"][0];
     assert_eq!(edit["steps"], 2, "{edit:#}");
@@ -253,6 +258,12 @@ fn cleared_results_are_edits() {
     let of = lost.iter().find(|lost| lost["what"] == "helper_22").unwrap();
     assert_eq!((&of["last_seen_at"], &of["used_at"]), (&json!(2), &json!(10)), "{edit:#}");
     assert!(edit["read_again"][0]["path"].as_str().unwrap().ends_with("src/a.rs"), "{edit:#}");
+    // What the first of two had taken is read again behind the second.
+    let log = log(r#""t2""#);
+    let at = log[..log.find(r#""a5""#).unwrap()].rfind('\n').unwrap() + 1;
+    let edits = &told(&format!("{}{}{}", &log[..at], cleared(r#""t1""#), &log[at..]))["edits"];
+    let n_again = |at: usize| edits[at]["read_again"].as_array().unwrap().len();
+    assert_eq!((edits[0]["steps"].as_u64(), [n_again(0), n_again(1)]), (Some(1), [0, 1]), "{edits:#}");
 }
 
 #[test]

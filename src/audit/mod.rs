@@ -67,8 +67,8 @@ pub struct Compaction {
     pub summary_tokens: u32,
     /// Tokens of older steps that stay in the prompts behind the summary.
     pub kept_tokens: u64,
-    /// What the call that wrote the summary cost in price x tokens: where the cache served its prompt, and where not.
-    pub summary_cost: Option<[f64; 2]>,
+    /// What the call that wrote the summary cost at most, in price x tokens.
+    pub summary_cost: Option<f64>,
     /// Things used later of which the name (of a path the last part) stood in the summary or in what came behind it, without the line
     /// that says what they are.
     pub n_names_alone: usize,
@@ -178,9 +178,12 @@ impl Bench<'_> {
             let gone = event.only.clone().unwrap_or_default();
             let from = self.step(event.turn);
             let until = events.get(i + 1).map_or(self.log.n_steps() as u32, |next| self.step(next.turn));
-            let again = self.reads.again(self.log, from..until, &|step| gone.binary_search(&step).is_ok());
+            // What earlier edits had taken is gone as well.
+            let edited = |step: u32| self.log.trajectory.steps[step as usize].edit.as_deref();
+            let is_gone = |step: u32| edited(step).is_some_and(|edit| edit.from <= event.turn);
+            let again = self.reads.again(self.log, from..until, &is_gone);
             // The call of a result goes with it, and is no edit of its own.
-            let is_edited = |step: &&u32| self.log.trajectory.steps[**step as usize].edit.is_some();
+            let is_edited = |step: &&u32| edited(**step).is_some();
             let lost = unsent.iter().zip(&owners).filter(|(_, owner)| **owner == Some(i));
             all.push(Change {
                 n_steps: gone.iter().filter(is_edited).count(),
@@ -311,15 +314,14 @@ impl Bench<'_> {
         Some((self.log.rate(before.turn)?.counted(before.tokens_sent) / usage.input as f64).min(1.0))
     }
 
-    /// What the call that wrote a summary cost, which most logs do not show: its prompt is the one before, and all that it wrote is
-    /// the summary.
-    fn summary_cost(&self, at: usize, shorter: &Shorter, n_summary: u32) -> Option<[f64; 2]> {
+    /// What the call that wrote a summary cost, which most logs do not show, if it read the whole prompt anew: the cache may serve
+    /// that, and some products send a part.
+    fn summary_cost(&self, at: usize, shorter: &Shorter, n_summary: u32) -> Option<f64> {
         let turn = self.sent.decisions[at].turn;
         let (prices, [prompt, _]) = (self.tariff.at(turn), shorter.billed);
         let written = self.log.rate(turn).map_or(1.0, |rate| rate.counted(1)) * f64::from(n_summary);
         let written = prices.output * prices.times(prompt).1 * written;
-        let prompts = [prices.prompt(prompt, prompt, prompt), prices.uncached(prompt)];
-        (n_summary > 0).then_some(prompts.map(|prompt| prompt + written))
+        (n_summary > 0).then(|| prices.uncached(prompt) + written)
     }
 
     /// Where the decision of a turn stands among those that were sent.

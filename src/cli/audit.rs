@@ -21,8 +21,8 @@ const SHOWN: usize = 5;
 ///
 /// Reads the logs and says of each compaction that they record: when it was, how much shorter it made the prompt, what that
 /// cost and when it had paid, what was lost and used again later, what the summary names that stood nowhere before, what the user
-/// had typed and stands nowhere word for word any more, and which files were read again although unchanged. Of single results
-/// that were taken out or shortened it says when, how much, and what was read again. No model is asked, nothing is kept.
+/// had typed or pasted and stands nowhere word for word any more, and which files were read again although unchanged. Of single
+/// results that were taken out or shortened it says when, how much, what was lost and what was read again. No model is asked, nothing is kept.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   trajpress audit ~/.claude/projects/mine/session.jsonl
@@ -93,8 +93,7 @@ fn as_json(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> Value {
         let words = of.words.iter().map(|words| json!({"turn": words.turn, "text": words.text}));
         value["summary_tokens"] = json!(of.summary_tokens);
         value["kept_tokens"] = json!(of.kept_tokens);
-        value["cost_of_summary"] =
-            json!(of.summary_cost.and_then(|[low, high]| Some([dollars(row, low)?, dollars(row, high)?])));
+        value["cost_of_summary_at_most"] = json!(of.summary_cost.and_then(|cost| dollars(row, cost)));
         value["used_with_the_name_alone"] = json!(of.n_names_alone);
         value["prompt_before_in_the_log"] = json!(of.shown);
         value["named"] = json!(of.n_named);
@@ -131,8 +130,9 @@ fn as_text(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> String {
     }
     text + "\nA turn is one call of the model with its results; turn 0 is all before the first. Prompt: the last one before and the first\n\
         one after. Lost cache: what that prompt cost more than the longer one, which the cache would have served; later calls pay it back\n\
-        by being shorter. Lost: last mentioned before, in no prompt since, and yet used by the model. Not there before: what the\n\
-        summary names and no step before it does; it may be right all the same. Gone: what the user typed once, in no prompt word for word.\n"
+        by being shorter. Lost: last mentioned before, its name (of a path the last part) in no prompt since, and yet used by the model.\n\
+        Not there before: what the summary names and no step before it does; it may be right all the same. Gone: what the user typed or\n\
+        pasted once, in no prompt word for word.\n"
 }
 
 fn session(row: &TrajectoryRow, audit: &Audit) -> String {
@@ -167,11 +167,9 @@ fn session(row: &TrajectoryRow, audit: &Audit) -> String {
             }
         );
         text += &money(row, &of.change);
-        if let Some([low, high]) =
-            of.summary_cost.and_then(|[low, high]| Some([dollars(row, low)?, dollars(row, high)?]))
-        {
+        if let Some(cost) = of.summary_cost.and_then(|cost| dollars(row, cost)) {
             text += &format!(
-                "    writing the summary: ${low:.2} to ${high:.2}, by what of its prompt the cache served\n"
+                "    writing the summary: at most ${cost:.2}, if one call read all of the prompt anew\n"
             );
         }
         text += &listed("lost and used again", &of.change.lost, lost);
@@ -190,7 +188,7 @@ fn session(row: &TrajectoryRow, audit: &Audit) -> String {
                     .to_owned()
             }
         };
-        text += &listed("typed by the user and gone", &of.words, |words| {
+        text += &listed("words of the user that are gone", &of.words, |words| {
             format!("turn {}: \"{}\"", words.turn, inspect::line(&words.text, 120))
         });
         text += &again(&of.change);
