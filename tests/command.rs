@@ -158,6 +158,36 @@ fn a_score_in_python_stands_beside_ours() {
     wrong("'mine.py'", "'my_score.py'", "scores, and is no strategy");
 }
 
+/// The others need packages: `make peers` runs them all.
+#[test]
+fn a_peer_without_packages_keeps_to_its_budget() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    let peers = root().join("examples/peers");
+    let text = EXPERIMENT.replace("'mine.py'", &format!("'{}'", peers.join("self_information.py").display()));
+    fs::write(at("x.toml"), text.replace("files = ['helper.txt']", "kept_share = 0.25")).unwrap();
+    let logs = root().join("datasets/coding").display().to_string();
+    program(place.path(), &["ingest", &logs, "--out", "data"]);
+    let run = ["run", "x.toml", "--data", "data", "--out", "run", "--limit", "4"];
+    let (output, told) = program(place.path(), &run);
+    assert!(output.status.success() && !told.contains("stands in"), "{told}");
+    let rows: Vec<ScoreRow> = store::read(&at("run/scores.parquet")).unwrap();
+    let variants: Vec<VariantRow> = store::read(&at("run/variants.parquet")).unwrap();
+    let saved = |strategy: &str| {
+        let id = &variants.iter().find(|v| v.strategy == strategy).unwrap().variant;
+        let of = |row: &&ScoreRow| *row.variant == **id && row.metric == "token_savings";
+        rows.iter().filter(of).map(|row| row.value.unwrap()).sum::<f64>()
+    };
+    let share = saved("command") / saved("drop-all");
+    assert!((0.65..0.9).contains(&share), "{share}");
+    let files = fs::read_dir(&peers).unwrap().map(|file| file.unwrap().path());
+    for file in files.filter(|file| file.extension().is_some_and(|e| e == "py")) {
+        let parse = "import ast, sys; ast.parse(open(sys.argv[1]).read())";
+        let status = Command::new("python3").args(["-c", parse]).arg(&file).status().unwrap();
+        assert!(status.success(), "{}", file.display());
+    }
+}
+
 /// The types of the package hold for the oldest Python that is promised, and for the newest that the checker knows.
 #[test]
 fn types_hold_for_old_and_new_python() {
