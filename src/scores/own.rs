@@ -207,7 +207,7 @@ fn ask(own: &Own, shown: Option<&Shown>) -> anyhow::Result<Option<(Option<f64>, 
     let read = |line: &str, number| read(line, number, own.about.range);
     let answer = programs::ask(&spec, &own.about.program, request, read)?;
     if let Err(failure) = &answer {
-        tracing::warn!("{}: {failure}; the event has no value of it", programs::shown(&spec));
+        tracing::warn!("{}: an event has no value: {failure}", programs::shown(&spec));
     }
     Ok(answer.ok())
 }
