@@ -158,6 +158,36 @@ fn a_score_in_python_stands_beside_ours() {
     wrong("'mine.py'", "'my_score.py'", "scores, and is no strategy");
 }
 
+/// The others need packages: `make peers` runs them all.
+#[test]
+fn a_peer_without_packages_keeps_to_its_budget() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    let peers = root().join("examples/peers");
+    let text = EXPERIMENT.replace("'mine.py'", &format!("'{}'", peers.join("self_information.py").display()));
+    fs::write(at("x.toml"), text.replace("files = ['helper.txt']", "kept_share = 0.25")).unwrap();
+    let logs = root().join("datasets/coding").display().to_string();
+    program(place.path(), &["ingest", &logs, "--out", "data"]);
+    let run = ["run", "x.toml", "--data", "data", "--out", "run", "--limit", "4"];
+    let (output, told) = program(place.path(), &run);
+    assert!(output.status.success() && !told.contains("stands in"), "{told}");
+    let rows: Vec<ScoreRow> = store::read(&at("run/scores.parquet")).unwrap();
+    let variants: Vec<VariantRow> = store::read(&at("run/variants.parquet")).unwrap();
+    let saved = |strategy: &str| {
+        let id = &variants.iter().find(|v| v.strategy == strategy).unwrap().variant;
+        let of = |row: &&ScoreRow| *row.variant == **id && row.metric == "token_savings";
+        rows.iter().filter(of).map(|row| row.value.unwrap()).sum::<f64>()
+    };
+    let share = saved("command") / saved("drop-all");
+    assert!((0.65..0.9).contains(&share), "{share}");
+    let files = fs::read_dir(&peers).unwrap().map(|file| file.unwrap().path());
+    for file in files.filter(|file| file.extension().is_some_and(|e| e == "py")) {
+        let parse = "import ast, sys; ast.parse(open(sys.argv[1]).read())";
+        let status = Command::new("python3").args(["-c", parse]).arg(&file).status().unwrap();
+        assert!(status.success(), "{}", file.display());
+    }
+}
+
 /// The types of the package hold for the oldest Python that is promised, and for the newest that the checker knows.
 #[test]
 fn types_hold_for_old_and_new_python() {
@@ -291,4 +321,101 @@ fn a_program_is_asked_once_and_ends_with_the_run() {
     Command::new("sh").args(["-c", &format!("kill -INT {}", running.id())]).status().unwrap();
     assert!(!running.wait().unwrap().success());
     all_end(&at("children"));
+}
+
+/// A score that does something once, and what a user is told of that.
+const SEEN: [(&str, &str, &str); 12] = [
+    ("silent", "time.sleep(99)", "no answer within 5 s"),
+    (
+        "half",
+        "sys.stdout.write('{\"event\": 1, '); sys.stdout.flush(); time.sleep(99)",
+        "no answer within 5 s",
+    ),
+    ("long", "sys.stdout.write('x' * 100_000_000 + '\\n')", "an answer of more than 32 MB"),
+    ("dead", "sys.exit('out of ink')", "it ended (exit status: 1)\nit last said: out of ink"),
+    ("forking", "subprocess.Popen(['sleep', '93']); os._exit(3)", "no answer within 5 s"),
+    ("wordy", "print('so far so good')", "it wrote `so far so good`: it is no answer"),
+    ("other", "good['event'] = 77", "`: it answers event 77, asked was 1\n"),
+    ("looping", "while True: pass", "no answer within 5 s"),
+    (
+        "stubborn",
+        "subprocess.Popen(['sh', '-c', 'trap \"\" TERM HUP INT; sleep 92; sleep 92'], start_new_session=True); time.sleep(99)",
+        "no answer within 5 s",
+    ),
+    ("beyond", "good['value'] = 1.5", "its `value` is outside of its range"),
+    ("nan", "good['value'] = float('nan')", "it is no answer"),
+    ("empty", "del good['value']", "it has no `value`"),
+];
+
+fn score_program(name: &str, body: &str) -> String {
+    format!(
+        "
+import json, os, subprocess, sys, time
+def say(x):
+    print(json.dumps(x), flush=True)
+say({{'protocol': 1, 'name': '{name}', 'version': '1', 'better': 'higher', 'range': [0, 1], 'unit': 'share'}})
+input()
+for line in sys.stdin:
+    good = {{'event': json.loads(line)['event'], 'value': 0.5}}
+    {body}
+    say(good)
+"
+    )
+}
+
+/// Each is told by its name, costs its event alone, and is counted; what cannot go on fails its cells.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_a_user_sees_of_scores_that_misbehave() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    let logs = root().join("datasets/coding").display().to_string();
+    program(place.path(), &["ingest", &logs, "--out", "data"]);
+    let run = |programs: &[(&str, String)], out: &str| {
+        let mut text =
+            "name = 'x'\n[[strategies]]\nname = 'drop-all'\n[[triggers]]\nname = 'turns'\nn = 4\n".to_owned();
+        for (name, body) in programs {
+            fs::write(at(&format!("{name}.py")), score_program(name, body)).unwrap();
+            text += &format!("[[scores.programs]]\ncommand = ['python3', '{name}.py']\ntimeout = 5.0\n");
+        }
+        fs::write(at("x.toml"), text).unwrap();
+        program(
+            place.path(),
+            &["run", "x.toml", "--data", "data", "--out", out, "--limit", "4", "--threads", "1"],
+        )
+    };
+    let once = |body: &str| {
+        format!(
+            "if not os.path.exists(__file__ + '.flag'):\n        open(__file__ + '.flag', 'w').close()\n        {body}"
+        )
+    };
+    let all: Vec<(&str, String)> = SEEN.iter().map(|(name, body, _)| (*name, once(body))).collect();
+    let (output, told) = run(&all, "run");
+    assert!(output.status.success(), "{told}");
+    for (name, _, says) in SEEN {
+        assert!(
+            told.contains(&format!("program `python3 {name}.py`: an event has no value: "))
+                && told.contains(says),
+            "{name}: {told}"
+        );
+    }
+    program(place.path(), &["report", "run"]);
+    let rows = fs::read_to_string(at("run/report/own.csv")).unwrap();
+    let column = |line: &str, name: &str| {
+        let at = rows.lines().next().unwrap().split(',').position(|n| n == name).unwrap();
+        line.split(',').nth(at).unwrap().to_owned()
+    };
+    for (name, ..) in SEEN {
+        let row = rows.lines().find(|line| line.contains(&format!("{name} 1 #"))).unwrap();
+        assert!(column(row, "unscored").parse::<f64>().unwrap() > 0.0, "{row}");
+    }
+    let failed = |name: &str, body: &str, says: &str| {
+        let (output, told) = run(&[(name, body.to_owned())], name);
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        program(place.path(), &["report", name]);
+        let page = fs::read_to_string(at(name).join("report/summary.md")).unwrap();
+        assert!(page.contains(says), "{page}");
+    };
+    failed("failing", "sys.exit('out of ink')", "was given up: 5 answers in a row could not be used");
+    failed("changing", "open(__file__, 'a').write('#')", "has changed: it is changing 1 ");
 }

@@ -23,7 +23,7 @@ class Local(SimpleChatModel):
 def langchain_summarization(event: trajpress.Event) -> list:
     half = max(event.budget // 2, 1)
     middleware = SummarizationMiddleware(
-        model=Local(tokens=min(half, 120)), trigger=("tokens", 1), keep=("tokens", half),
+        model=Local(tokens=min(half, 64)), trigger=("tokens", 1), keep=("tokens", half),
         token_counter=counter(event.messages), trim_tokens_to_summarize=None,
     )
     messages = to_langchain(event.messages)

@@ -16,7 +16,7 @@ def server() -> xllamacpp.Server:
     return xllamacpp.Server(params)
 
 
-def reply(prompt: str, tokens: int, longest: int = 3000) -> str:
+def reply(prompt: str, tokens: int, longest: int = 2000) -> str:
     """At temperature 0, so that the same prompt has the same answer. Of a prompt of more characters the middle is left out."""
     if len(prompt) > longest:
         prompt = prompt[: longest // 2] + "\n...\n" + prompt[-longest // 2 :]

@@ -19,7 +19,7 @@ import trajpress
 # What the server can read, and a short answer.
 llm = LLM(
     model="openai/local", base_url=server().listening_address + "/v1", api_key="none", usage_id="condenser",
-    max_input_tokens=7000, max_output_tokens=120, temperature=0.0, num_retries=0,
+    max_input_tokens=7000, max_output_tokens=64, temperature=0.0, num_retries=0,
 )
 
 
@@ -29,7 +29,7 @@ class Output(Observation):
 
 def native(m: trajpress.Message):
     # The condenser shows events to the model; a small one cannot read them whole.
-    shown = m["content"][:300]
+    shown = m["content"][:120]
     text = [TextContent(text=shown)]
     if m.get("tool_calls"):
         name = m["tool_calls"][0]["function"]["name"] or "tool"

@@ -26,8 +26,8 @@ PINS = {
     "ctxprune": ["ctxprune==0.2.1"],
     "llmlingua": ["llmlingua==0.2.2"],
 }
-# A heavy package, of no use without its weights.
-NEEDS = {"llmlingua": "LLMLINGUA2"}
+# Of no use without weights: a heavy package, and what asks a model.
+NEEDS = {"llmlingua": "LLMLINGUA2", "langchain_summarization": "PEERS_MODEL", "openhands_condenser": "PEERS_MODEL"}
 EXPERIMENTS = ["experiment", "by_model"]
 
 
@@ -35,13 +35,19 @@ def skipped(what: str, why: str) -> None:
     print(f"SKIPPED: {what}: {why}", flush=True)
 
 
+def lacks(name: str) -> str:
+    """Which weights it needs that nobody has named."""
+    needed = NEEDS.get(name)
+    return f"{needed} names no weights" if needed and not os.environ.get(needed) else ""
+
+
 def install(name: str) -> None:
     folder, pins = MADE / name, PINS[name]
     done = folder / "pins.txt"
     if done.is_file() and done.read_text() == "\n".join(pins):
         return
-    if name in NEEDS and not os.environ.get(NEEDS[name]):
-        return skipped(name, f"{NEEDS[name]} names no weights")
+    if lacks(name):
+        return skipped(name, lacks(name))
     print(f"== install {' '.join(pins)}", flush=True)
     python = os.environ.get("PYTHON", sys.executable)
     pip = [str(folder / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *pins]
@@ -53,6 +59,8 @@ def install(name: str) -> None:
 
 def fails(command: list) -> str:
     """Why a program does not greet; empty if it does."""
+    if why := lacks(Path(command[-1]).stem):
+        return why
     try:
         asked = json.dumps({"protocol": 1}) + "\n"
         said = subprocess.run(command, input=asked, capture_output=True, text=True, timeout=300, errors="replace")

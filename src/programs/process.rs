@@ -92,8 +92,11 @@ impl fmt::Display for Failure {
             Why::Ended(status) => write!(f, "it ended ({status})")?,
             Why::TooLong => write!(f, "an answer of more than {} MB", LONGEST >> 20)?,
             Why::Unusable { line, why } => {
-                let line: String = line.chars().take(80).collect();
-                write!(f, "it wrote `{line}`: {why}\nhint: its standard output is for answers alone")?;
+                let begin: String = line.chars().take(80).collect();
+                write!(f, "it wrote `{begin}`: {why}")?;
+                if !line.starts_with('{') {
+                    write!(f, "\nhint: its standard output is for answers alone")?;
+                }
             }
         }
         match self.last_words.trim() {

@@ -40,6 +40,9 @@ pub(super) const ENTRIES: &[Entry] = &[UNSCORED_SHARE];
 /// Bytes of texts that a request has at most: more is not asked, and counts as unscored.
 const LARGEST: usize = 64 << 20;
 
+/// Values and weights at most: sums of larger ones would be no numbers.
+const MOST: f64 = 1e15;
+
 /// A program that scores, as an experiment names it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -204,7 +207,7 @@ fn ask(own: &Own, shown: Option<&Shown>) -> anyhow::Result<Option<(Option<f64>, 
     let read = |line: &str, number| read(line, number, own.about.range);
     let answer = programs::ask(&spec, &own.about.program, request, read)?;
     if let Err(failure) = &answer {
-        tracing::warn!("{}: {failure}; the event has no value of it", programs::shown(&spec));
+        tracing::warn!("{}: an event has no value: {failure}", programs::shown(&spec));
     }
     Ok(answer.ok())
 }
@@ -220,7 +223,8 @@ fn read(line: &str, number: u64, [low, high]: [Option<f64>; 2]) -> Result<(Optio
         Some(Value::Null) => None,
         Some(value) => Some(value.as_f64().ok_or("its `value` is no number")?),
     };
-    let is_in = |value: f64| low.is_none_or(|low| value >= low) && high.is_none_or(|high| value <= high);
+    let (low, high) = (low.unwrap_or(-MOST), high.unwrap_or(MOST));
+    let is_in = |value: f64| (low.max(-MOST)..=high.min(MOST)).contains(&value);
     if value.is_some_and(|value| !is_in(value)) {
         return Err("its `value` is outside of its range".to_owned());
     }
@@ -228,6 +232,7 @@ fn read(line: &str, number: u64, [low, high]: [Option<f64>; 2]) -> Result<(Optio
         None | Some(Value::Null) => Some(1.0),
         Some(weight) => weight.as_f64(),
     };
-    let weight = weight.filter(|weight| *weight >= 0.0).ok_or("its `weight` is no number from 0 on")?;
+    let weight = weight.filter(|weight| (0.0..=MOST).contains(weight));
+    let weight = weight.ok_or("its `weight` is no number from 0 to 1e15")?;
     Ok((value, weight))
 }

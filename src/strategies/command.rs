@@ -109,7 +109,7 @@ impl Strategy for Command {
             |line, number| answer::edits(line, number, scope),
         )?;
         Ok(answer.unwrap_or_else(|failure| {
-            tracing::warn!("{}: {failure}; `{}` stands in", programs::shown(&spec), self.fallback.name());
+            tracing::warn!("{}: `{}` stands in: {failure}", programs::shown(&spec), self.fallback.name());
             env.work.degenerate.push(flaw(&failure));
             env.work.fallback = Some(self.fallback.name());
             self.fallback.edits(scope)

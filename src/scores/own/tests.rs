@@ -119,7 +119,7 @@ say({"event": event["event"], "value": value, "weight": n})
 }
 
 /// What a program does wrong at its first event.
-const WRONG: [(&str, &str); 13] = [
+const WRONG: [(&str, &str); 14] = [
     ("no answer", "time.sleep(99)"),
     ("half a line", "sys.stdout.write('{\"event\": 1, '); sys.stdout.flush(); time.sleep(99)"),
     ("a line of 100 MB", "sys.stdout.write('x' * 100_000_000 + '\\n')"),
@@ -133,6 +133,7 @@ const WRONG: [(&str, &str); 13] = [
     ("words for a value", "good['value'] = 'high'"),
     ("no value", "del good['value']"),
     ("a weight below 0", "good['weight'] = -1"),
+    ("a weight that sums up to no number", "good['weight'] = 1e308"),
 ];
 
 #[test]
