@@ -4,24 +4,13 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
+use crate::place::Place;
 use trajpress::internals::store::{self, StepRow, TrajectoryRow};
 
-struct Place(tempfile::TempDir);
-
 impl Place {
-    fn at(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn program(&self, args: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_trajpress"));
-        command.args(args).current_dir(self.0.path()).stdin(Stdio::null()).output().unwrap()
-    }
-
     /// Runs it, and gives what it says in JSON.
     fn told(&self, args: &[&str]) -> Value {
         let output = self.program(args);
@@ -32,7 +21,7 @@ impl Place {
 
     /// A run of some variants over these logs.
     fn of(logs: &Path, sample: usize) -> Self {
-        let place = Place(tempfile::tempdir().unwrap());
+        let place = Place::new();
         let experiment = format!(
             "name = \"x\"\n[data]\nsample = {sample}\n[[strategies]]\nname = \"full\"\n[[strategies]]\nname = \"mask\"\nkeep_last = 2\n\
              [[strategies]]\nname = \"summary\"\n[[triggers]]\nname = \"turns\"\nn = 3\n"
@@ -218,7 +207,7 @@ const LOG: &str = r#"{"messages":[{"role":"system","content":"You help."},{"role
 
 #[test]
 fn a_prompt_is_written_in_each_form() {
-    let place = Place(tempfile::tempdir().unwrap());
+    let place = Place::new();
     fs::write(place.at("log.jsonl"), LOG.replace('\n', "")).unwrap();
     fs::write(place.at("x.toml"), "name = \"x\"\n[[strategies]]\nname = \"full\"\n").unwrap();
     place.program(&["ingest", "log.jsonl", "--out", "data"]);
