@@ -21,7 +21,7 @@ impl Place {
 
     /// A run of some variants over these logs.
     fn of(logs: &Path, sample: usize) -> Self {
-        let place = Place::new();
+        let place = Place(tempfile::tempdir().unwrap());
         let experiment = format!(
             "name = \"x\"\n[data]\nsample = {sample}\n[[strategies]]\nname = \"full\"\n[[strategies]]\nname = \"mask\"\nkeep_last = 2\n\
              [[strategies]]\nname = \"summary\"\n[[triggers]]\nname = \"turns\"\nn = 3\n"
@@ -207,7 +207,7 @@ const LOG: &str = r#"{"messages":[{"role":"system","content":"You help."},{"role
 
 #[test]
 fn a_prompt_is_written_in_each_form() {
-    let place = Place::new();
+    let place = Place(tempfile::tempdir().unwrap());
     fs::write(place.at("log.jsonl"), LOG.replace('\n', "")).unwrap();
     fs::write(place.at("x.toml"), "name = \"x\"\n[[strategies]]\nname = \"full\"\n").unwrap();
     place.program(&["ingest", "log.jsonl", "--out", "data"]);
