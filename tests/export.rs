@@ -4,24 +4,13 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
+use crate::place::Place;
 use trajpress::internals::store::{self, StepRow, TrajectoryRow};
 
-struct Place(tempfile::TempDir);
-
 impl Place {
-    fn at(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn program(&self, args: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_trajpress"));
-        command.args(args).current_dir(self.0.path()).stdin(Stdio::null()).output().unwrap()
-    }
-
     /// Runs it, and gives what it says in JSON.
     fn told(&self, args: &[&str]) -> Value {
         let output = self.program(args);

@@ -15,6 +15,7 @@ mod messages;
 mod method;
 mod models;
 mod pipeline;
+mod place;
 mod redact;
 mod robust;
 mod server;

@@ -1,23 +1,11 @@
 //! A log of a format that nobody knows: explained, a first mapping printed, and read by that as it is.
 
 use std::fs;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
 
+use crate::place::Place;
 use trajpress::internals::store::{self, StepRow};
 
-struct Place(tempfile::TempDir);
-
 impl Place {
-    fn at(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn program(&self, args: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_trajpress"));
-        command.args(args).current_dir(self.0.path()).stdin(Stdio::null()).output().unwrap()
-    }
-
     fn texts(&self, out: &str) -> Vec<String> {
         let rows: Vec<StepRow> = store::read(&self.at(out).join("steps.parquet")).unwrap();
         rows.into_iter().map(|s| format!("{} {}: {}", s.role, s.kind, s.text)).collect()
@@ -30,7 +18,7 @@ fn told(bytes: &[u8]) -> String {
 
 #[test]
 fn a_first_mapping_reads_what_it_was_made_of() {
-    let place = Place(tempfile::tempdir().unwrap());
+    let place = Place::new();
     let log = r#"{"meta":{"v":1},"episodes":[{"task":"t1","dialogue":[{"speaker":"Human","utterance":"List."},
         {"speaker":"Bot","utterance":"I look.","actions":[{"call_id":"1","tool":"ls","args":{"path":"/"}}]},
         {"speaker":"Tool","utterance":"a b","call_id":"1"},{"speaker":"Bot","utterance":"a and b"}]}]}"#;
@@ -64,7 +52,7 @@ fn a_first_mapping_reads_what_it_was_made_of() {
 
 #[test]
 fn lines_with_nested_messages_are_one_run() {
-    let place = Place(tempfile::tempdir().unwrap());
+    let place = Place::new();
     let lines = [
         r#"{"n":1,"data":{"content":"Go."},"actor":"customer"}"#,
         r#"{"n":2,"data":{"content":"Done."},"actor":"agent"}"#,
@@ -92,7 +80,7 @@ fn lines_with_nested_messages_are_one_run() {
 
 #[test]
 fn a_known_log_is_explained() {
-    let place = Place(tempfile::tempdir().unwrap());
+    let place = Place::new();
     let log = concat!(env!("CARGO_MANIFEST_DIR"), "/datasets/coding/chat-runs.jsonl");
     let explained = told(&place.program(&["ingest", "--explain", log]).stdout);
     for part in [
@@ -114,7 +102,7 @@ fn a_known_log_is_explained() {
 #[cfg(unix)]
 #[test]
 fn what_is_no_plain_file_is_not_explained() {
-    let place = Place(tempfile::tempdir().unwrap());
+    let place = Place::new();
     let pipe = place.at("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let _socket = std::os::unix::net::UnixListener::bind(place.at("socket")).unwrap();
@@ -128,7 +116,7 @@ fn what_is_no_plain_file_is_not_explained() {
 /// A mapping is for what no reader knows; all files are read by it only if that is said.
 #[test]
 fn a_mapping_leaves_known_formats_to_their_readers() {
-    let place = Place(tempfile::tempdir().unwrap());
+    let place = Place::new();
     fs::create_dir(place.at("logs")).unwrap();
     fs::write(place.at("logs/x.json"), r#"{"talk":[{"who":"user","says":"Go.","mood":"good"}]}"#).unwrap();
     fs::write(place.at("logs/y.jsonl"), "{\"messages\":[{\"role\":\"user\",\"content\":\"Stay.\"}]}\n")

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::Output;
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
+use crate::place::Place;
 use trajpress::internals::store::{self, StepRow, TrajectoryRow};
 use trajpress::internals::text::redact::redact;
 
@@ -271,18 +272,7 @@ fn secrets_of_twenty_kinds_are_found() {
 /// Of ten, with these seeds.
 const MISSED_PASSWORDS: usize = 5;
 
-struct Place(tempfile::TempDir);
-
 impl Place {
-    fn at(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn program(&self, args: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_trajpress"));
-        command.args(args).current_dir(self.0.path()).stdin(Stdio::null()).output().unwrap()
-    }
-
     fn rows(&self, out: &str) -> (Vec<TrajectoryRow>, Vec<StepRow>) {
         let at = |name: &str| self.at(out).join(name);
         (store::read(&at("trajectories.parquet")).unwrap(), store::read(&at("steps.parquet")).unwrap())
@@ -300,7 +290,7 @@ const LOG: &str = r#"{"messages":[{"role":"system","content":"You help nina.k@fi
 
 #[test]
 fn a_log_is_redacted_alike_in_tables_and_as_messages() {
-    let place = Place(tempfile::tempdir().unwrap());
+    let place = Place::new();
     fs::write(place.at("log.jsonl"), LOG.replace('\n', "")).unwrap();
     let ingested = place.program(&["ingest", "log.jsonl", "--redact", "--out", "redacted"]);
     assert!(ingested.status.success(), "{}", stderr(&ingested));
@@ -338,7 +328,7 @@ fn a_log_is_redacted_alike_in_tables_and_as_messages() {
 /// The built-in logs as messages have the steps that they have as logs.
 #[test]
 fn the_message_form_keeps_the_steps() {
-    let place = Place(tempfile::tempdir().unwrap());
+    let place = Place::new();
     let logs = Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/coding").display().to_string();
     assert!(place.program(&["ingest", &logs, "--redact", "--out", "redacted"]).status.code() < Some(2));
     assert!(place.program(&["redact", &logs, "--out", "shared.jsonl"]).status.code() < Some(2));

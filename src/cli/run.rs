@@ -157,16 +157,8 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         asked.lock().unwrap_or_else(PoisonError::into_inner).add(&rows.events);
         Ok(rows)
     })?;
-    // What failed is told in any case.
-    if output.quiet && !outcome.is_clean() {
-        let mut lines = failed(&outcome);
-        if outcome.cells_error > 0 {
-            lines.push(format!("{} with errors, see `error` in cells", count(outcome.cells_error, "cell")));
-        }
-        super::tell(&lines.join("\n"));
-    }
+    tell(&outcome, out, output);
     if !output.quiet {
-        super::tell(&summary(&outcome, &out.display().to_string()));
         for line in opened.summary() {
             super::tell(&line);
         }
@@ -179,6 +171,20 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         true => ExitStatus::Done,
         false => ExitStatus::Failed,
     })
+}
+
+/// What failed is told in any case.
+fn tell(outcome: &Outcome, out: &Path, output: Output) {
+    if !output.quiet {
+        return super::tell(&summary(outcome, &out.display().to_string()));
+    }
+    if !outcome.is_clean() {
+        let mut lines = failed(outcome);
+        if outcome.cells_error > 0 {
+            lines.push(format!("{} with errors, see `error` in cells", count(outcome.cells_error, "cell")));
+        }
+        super::tell(&lines.join("\n"));
+    }
 }
 
 /// Events of this run that asked a model, and those that had to do without its answers.

@@ -128,6 +128,20 @@ pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
     }
 }
 
+/// So much of a file is looked at first, to tell its format.
+pub(crate) const HEAD_BYTES: usize = 64 << 10;
+
+/// Tells the format of a file in memory, by its head if that is enough.
+pub(crate) fn detect_in(bytes: &[u8]) -> Detected {
+    if bytes.len() > HEAD_BYTES {
+        let found = detect(&bytes[..HEAD_BYTES], false);
+        if !matches!(found, Detected::More) {
+            return found;
+        }
+    }
+    detect(bytes, true)
+}
+
 /// A text in units of two or four bytes, told by its mark, or by four characters in a row that need one byte of each.
 fn other_unicode(head: &[u8]) -> Option<&'static str> {
     let alone = |n: usize, at: usize| {

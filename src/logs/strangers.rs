@@ -17,20 +17,6 @@ pub(super) struct Place {
     pub(super) index: Option<usize>,
 }
 
-/// So much of a text is looked at first, to tell its format.
-const HEAD_BYTES: usize = 64 << 10;
-
-/// Tells the format of a file in memory, by its head if that is enough.
-pub(super) fn detect_in(bytes: &[u8]) -> Detected {
-    if bytes.len() > HEAD_BYTES {
-        let found = detect::detect(&bytes[..HEAD_BYTES], false);
-        if !matches!(found, Detected::More) {
-            return found;
-        }
-    }
-    detect::detect(bytes, true)
-}
-
 /// Tells the formats of the records of a file.
 pub(super) struct Strangers {
     /// Formats met so far, first the file's own.
@@ -102,7 +88,7 @@ impl Strangers {
             return self.waiting.is_empty();
         }
         if !self.waiting.contains(&kind)
-            && let Detected::Log(alone, _) = detect_in(record)
+            && let Detected::Log(alone, _) = detect::detect_in(record)
         {
             self.kinds.insert(kind, alone);
             self.follow(alone, record);

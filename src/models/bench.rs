@@ -49,15 +49,12 @@ impl Speed {
 
 /// Words enough for a text of about `tokens` tokens, other ones for each `n`.
 fn text(n: usize, tokens: u32) -> String {
-    const WORDS: [&str; 16] = [
-        "parser", "error", "file", "test", "line", "header", "value", "branch", "fix", "module", "buffer",
-        "path", "token", "agent", "build", "run",
-    ];
+    let known: Vec<&str> = include_str!("bench.txt").lines().collect();
     let mut state = n as u64 + 1;
     let mut words = Vec::new();
     for _ in 0..tokens {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        words.push(WORDS[(state >> 59) as usize % WORDS.len()]);
+        words.push(known[(state >> 59) as usize % known.len()]);
     }
     words.join(" ")
 }

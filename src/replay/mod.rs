@@ -771,7 +771,6 @@ impl<'a> Replayer<'a> {
         let tokens_before = self.context.tokens;
         let rng = rng(self.recipe.seed, "strategy", log.id(), number, 0);
         let mut env = self.env(rng, &mut carry.stages[stage]);
-        let (turns, fresh) = (pick.turns.clone(), pick.fresh);
         // A scope of single steps or with gaps is shown as if nothing stood between.
         let whole = pick.range().filter(|_| !pick.names_steps);
         let view = whole.is_none().then(|| self.context.only(&pick.blocks));
@@ -782,8 +781,8 @@ impl<'a> Replayer<'a> {
             context,
             blocks,
             prompt: &self.context,
-            turns: turns.clone(),
-            fresh,
+            turns: pick.turns.clone(),
+            fresh: pick.fresh,
             turn,
             needs: self.needs,
         };
@@ -810,8 +809,8 @@ impl<'a> Replayer<'a> {
             kind: firing.kind,
             confidence: firing.confidence,
             details: firing.details,
-            turns,
-            fresh,
+            turns: pick.turns,
+            fresh: pick.fresh,
             only: pick.only,
             names_steps: pick.names_steps,
             taken: ranges(applied.before.iter().map(|b| b.left).filter(|&left| left > 0)),

@@ -42,6 +42,8 @@
 
 use std::ops::Range;
 
+use serde::Deserialize;
+
 use crate::text::runs::{Runs, hash};
 
 mod compared;
@@ -57,7 +59,8 @@ use tokens::{Token, read, stem};
 use words::{Word, is_symbol, sentences, split};
 
 /// What became of a constraint, the worst first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Outcome {
     Contradicted,
     Mutated,

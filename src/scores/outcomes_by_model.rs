@@ -14,6 +14,9 @@
 //! Source: DESIGN section 8, ours.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
 
 use super::constraints::{self, Constraint, Outcome, Prepared};
 use super::ground::{Ground, Tally, Truth, VARIANT};
@@ -24,6 +27,7 @@ use super::registry::{Better, DROP_ALL, Entry};
 use super::{Rows, ratio};
 use crate::models::prompt::{Data, Prompt};
 use crate::models::{Call, Model, Outage, labels};
+use crate::text::lists;
 
 pub const CONSTRAINT_RETENTION_BY_MODEL: Entry = Entry {
     name: "constraint_retention_by_model",
@@ -58,21 +62,26 @@ pub(super) const ENTRIES: &[Entry] =
 /// Statements of a context that the model sees.
 const NOTES: usize = 3;
 const TEMPLATE: &str = include_str!("outcomes_by_model.txt");
-const LABELS: [&str; 5] = [
-    " says the same in other words",
-    " is less strict",
-    " has another number or name",
-    " says the opposite",
-    " leaves it out",
-];
-/// One question of each answer, beside which those of a log are judged.
-const ANCHORS: [(&str, &str); 5] = [
-    ("The meeting must not take longer than one hour.", "The meeting may last an hour, no more."),
-    ("Always ask Ruth before you buy.", "Ruth can be asked before buying."),
-    ("Keep 20 seats free.", "Keep 12 seats free."),
-    ("Do not change the schema.", "Change the schema where it helps."),
-    ("Write in French.", "The text is for a museum."),
-];
+
+/// What the model may answer.
+static ANSWERS: LazyLock<Answers> =
+    LazyLock::new(|| lists::read(include_str!("../data/words/told_outcomes.toml")));
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Answers {
+    answer: Vec<Answer>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Answer {
+    outcome: Outcome,
+    label: String,
+    /// A question of this answer, beside which those of a log are judged.
+    requirement: String,
+    notes: String,
+}
 
 /// A constraint, what it is recognised by, and the texts that it is looked for in.
 pub type Asked<'a> = (&'a str, &'a Constraint, [&'a Prepared<'a>; 2]);
@@ -91,13 +100,15 @@ pub fn by_model(model: &dyn Model, asked: &[Asked<'_>]) -> anyhow::Result<Vec<Op
         ];
         Prompt::render(TEMPLATE, &vars)
     };
+    let answers = &ANSWERS.answer;
     let about = || asked.iter().zip(&notes).filter(|(_, notes)| !notes.is_empty());
     let prompts: Vec<Prompt> = about()
         .map(|((text, ..), notes)| prompt(&one_line(text), &one_line(&notes.join(" "))))
         .collect::<Result<_, _>>()?;
     let anchors: Vec<Prompt> =
-        ANCHORS.iter().map(|(text, notes)| prompt(text, notes)).collect::<Result<_, _>>()?;
-    let told = labels::classify(model, &prompts, &anchors, &LABELS);
+        answers.iter().map(|of| prompt(&of.requirement, &of.notes)).collect::<Result<_, _>>()?;
+    let labels: Vec<&str> = answers.iter().map(|of| of.label.as_str()).collect();
+    let told = labels::classify(model, &prompts, &anchors, &labels);
     let call = Call::Score { prompt: Prompt::default(), continuations: Vec::new() };
     if let Some(Err(error)) = told.iter().find(|outcome| outcome.is_err()).filter(|_| !model.is_alive(&call))
     {
@@ -108,13 +119,11 @@ pub fn by_model(model: &dyn Model, asked: &[Asked<'_>]) -> anyhow::Result<Vec<Op
         if notes.is_empty() {
             return Some(Outcome::Dropped);
         }
-        Some(match told.next()?.ok()?.0 {
-            0 if texts.iter().any(|text| constraints::is_copied(rules, text)) => Outcome::Preserved,
-            0 => Outcome::Paraphrased,
-            1 => Outcome::Weakened,
-            2 => Outcome::Mutated,
-            3 => Outcome::Contradicted,
-            _ => Outcome::Dropped,
+        Some(match answers[told.next()?.ok()?.0].outcome {
+            Outcome::Paraphrased if texts.iter().any(|text| constraints::is_copied(rules, text)) => {
+                Outcome::Preserved
+            }
+            outcome => outcome,
         })
     };
     Ok(asked.iter().zip(&notes).map(outcome).collect())

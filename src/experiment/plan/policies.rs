@@ -112,14 +112,7 @@ fn of_table(
     let models = written.model.map_or(vec![None], |models| {
         models.into_vec().into_iter().map(|name| Some(name).filter(|name| name != NO_MODEL)).collect()
     });
-    let mut forms = Vec::new();
-    for form in written.forms.unwrap_or_default() {
-        source.right_name("form", form.get_ref(), &FORMS, &form.span())?;
-        forms.push(form.into_inner());
-    }
-    if forms.is_empty() {
-        forms = FORMS.map(str::to_owned).to_vec();
-    }
+    let forms = forms(source, written.forms.unwrap_or_default())?;
     let mut all = Vec::new();
     for window in windows {
         let as_written = match window {
@@ -158,6 +151,17 @@ fn of_table(
         }
     }
     Ok(all)
+}
+
+/// The forms that are asked for, or all.
+fn forms(source: &Source<'_>, written: Vec<Spanned<String>>) -> anyhow::Result<Vec<String>> {
+    for form in &written {
+        source.right_name("form", form.get_ref(), &FORMS, &form.span())?;
+    }
+    Ok(match written.is_empty() {
+        true => FORMS.map(str::to_owned).to_vec(),
+        false => written.into_iter().map(Spanned::into_inner).collect(),
+    })
 }
 
 /// The readable name: the policy, what of it was set, the window and what writes its summaries.

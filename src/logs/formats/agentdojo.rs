@@ -127,6 +127,7 @@ fn said(message: Message) -> chat::Message {
 mod tests {
     use super::*;
     use crate::logs::formats::Source;
+    use crate::logs::formats::reading::testing::brief;
 
     #[test]
     fn a_task_is_a_run() {
@@ -140,8 +141,7 @@ mod tests {
         let mut sink = Sink::new(&source);
         read(json.as_bytes(), &mut sink).unwrap();
         let t = &sink.trajectories[0];
-        let outline: Vec<String> =
-            t.steps.iter().map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text)).collect();
+        let outline = brief(t);
         assert_eq!(
             outline,
             [

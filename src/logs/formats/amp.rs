@@ -215,6 +215,7 @@ fn shown(raw: &RawValue) -> String {
 mod tests {
     use super::*;
     use crate::logs::formats::Source;
+    use crate::logs::formats::reading::testing::cut;
 
     #[test]
     fn a_thread_is_a_run() {
@@ -236,11 +237,7 @@ mod tests {
         let mut sink = Sink::new(&source);
         read(json.as_bytes(), &mut sink).unwrap();
         let t = &sink.trajectories[0];
-        let outline: Vec<String> = t
-            .steps
-            .iter()
-            .map(|s| format!("{} {} {} {}", s.segment, s.turn, s.kind.name(), s.text))
-            .collect();
+        let outline = cut(t);
         assert_eq!(
             outline,
             [

@@ -280,6 +280,7 @@ fn usage(metrics: Metrics, n_calls: Option<Scalar>, losses: &mut Losses) -> Opti
 mod tests {
     use super::*;
     use crate::logs::formats::Source;
+    use crate::logs::formats::reading::testing::cut as outline;
 
     fn runs(json: &str) -> (Vec<Trajectory>, Vec<String>) {
         let source = Source::test("d/trajectory.json", "atif");
@@ -287,10 +288,6 @@ mod tests {
         read(json.as_bytes(), &mut sink).unwrap();
         let told = sink.losses.0.iter().map(|(what, n)| format!("{what}: {n}")).collect();
         (sink.trajectories, told)
-    }
-
-    fn outline(t: &Trajectory) -> Vec<String> {
-        t.steps.iter().map(|s| format!("{} {} {} {}", s.segment, s.turn, s.kind.name(), s.text)).collect()
     }
 
     #[test]

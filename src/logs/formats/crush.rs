@@ -28,20 +28,12 @@ pub(super) fn is_of_family(tables: &Tables) -> bool {
 }
 
 pub(super) const ROWS: &[Rows] = &[
-    Rows {
-        name: "sessions",
-        table: "sessions",
-        order: "SELECT id, rowid FROM sessions ORDER BY 1",
-        columns: "*",
-        json: &[],
-    },
-    Rows {
-        name: "messages",
-        table: "messages",
-        order: "SELECT session_id, rowid FROM messages ORDER BY session_id, created_at, rowid",
-        columns: "*",
-        json: &["parts"],
-    },
+    Rows::all("sessions", "SELECT id, rowid FROM sessions ORDER BY 1", &[]),
+    Rows::all(
+        "messages",
+        "SELECT session_id, rowid FROM messages ORDER BY session_id, created_at, rowid",
+        &["parts"],
+    ),
 ];
 
 record! {

@@ -26,20 +26,12 @@ pub(super) const ENTRY: Entry = Entry {
 };
 
 const ROWS: &[Rows] = &[
-    Rows {
-        name: "sessions",
-        table: "sessions",
-        order: "SELECT id, rowid FROM sessions ORDER BY 1",
-        columns: "*",
-        json: &["model_config_json"],
-    },
-    Rows {
-        name: "messages",
-        table: "messages",
-        order: "SELECT session_id, rowid FROM messages ORDER BY session_id, created_timestamp, rowid",
-        columns: "*",
-        json: &["content_json", "metadata_json"],
-    },
+    Rows::all("sessions", "SELECT id, rowid FROM sessions ORDER BY 1", &["model_config_json"]),
+    Rows::all(
+        "messages",
+        "SELECT session_id, rowid FROM messages ORDER BY session_id, created_timestamp, rowid",
+        &["content_json", "metadata_json"],
+    ),
 ];
 
 record! {

@@ -168,16 +168,13 @@ fn result(text: &str) -> Message {
 mod tests {
     use super::*;
     use crate::logs::formats::Source;
+    use crate::logs::formats::reading::testing::brief as outline;
 
     fn run(json: &str) -> Trajectory {
         let source = Source::test("d/session_1.json", "hermes");
         let mut sink = Sink::new(&source);
         read(json.as_bytes(), &mut sink).unwrap();
         sink.trajectories.remove(0)
-    }
-
-    fn outline(t: &Trajectory) -> Vec<String> {
-        t.steps.iter().map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text)).collect()
     }
 
     #[test]

@@ -22,20 +22,12 @@ pub(super) const ENTRY: Entry = Entry {
                 && tables.has("messages", &["id", "session_id", "role", "content", "tool_calls", "compacted"])
         },
         rows: &[
-            Rows {
-                name: "sessions",
-                table: "sessions",
-                order: "SELECT id, rowid FROM sessions ORDER BY 1",
-                columns: "*",
-                json: &[],
-            },
-            Rows {
-                name: "messages",
-                table: "messages",
-                order: "SELECT session_id, rowid FROM messages ORDER BY session_id, id",
-                columns: "*",
-                json: &["tool_calls"],
-            },
+            Rows::all("sessions", "SELECT id, rowid FROM sessions ORDER BY 1", &[]),
+            Rows::all(
+                "messages",
+                "SELECT session_id, rowid FROM messages ORDER BY session_id, id",
+                &["tool_calls"],
+            ),
         ],
         read,
     },

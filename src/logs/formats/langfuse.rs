@@ -183,6 +183,7 @@ fn tool(observation: Observation, error: Option<String>, is_doubtful: bool) -> T
 mod tests {
     use super::*;
     use crate::logs::formats::Source;
+    use crate::logs::formats::reading::testing::brief;
 
     #[test]
     fn a_trace_of_a_graph() {
@@ -201,8 +202,7 @@ mod tests {
         let mut sink = Sink::new(&source);
         read(json.as_bytes(), &mut sink).unwrap();
         let t = &sink.trajectories[0];
-        let outline: Vec<String> =
-            t.steps.iter().map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text)).collect();
+        let outline = brief(t);
         assert_eq!(
             outline,
             [

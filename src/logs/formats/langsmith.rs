@@ -221,6 +221,7 @@ fn tool(
 mod tests {
     use super::*;
     use crate::logs::formats::Source;
+    use crate::logs::formats::reading::testing::brief as outline;
 
     fn runs(values: &[&str]) -> Vec<Trajectory> {
         let source = Source::test("d/runs.json", "langsmith");
@@ -229,10 +230,6 @@ mod tests {
         values.iter().for_each(|value| runs.value(value.as_bytes()).unwrap());
         runs.finish(&mut sink);
         sink.trajectories
-    }
-
-    fn outline(t: &Trajectory) -> Vec<String> {
-        t.steps.iter().map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text)).collect()
     }
 
     #[test]

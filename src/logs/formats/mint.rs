@@ -108,6 +108,7 @@ fn observed(text: &str, draft: &mut Draft) {
 mod tests {
     use super::*;
     use crate::logs::formats::Source;
+    use crate::logs::formats::reading::testing::brief;
 
     #[test]
     fn code_its_output_and_feedback() {
@@ -121,8 +122,7 @@ mod tests {
             "task":{"task_name":"math","task_id":0,"prompt":"Add.","reference":"1"}}"#;
         read(json.as_bytes(), &mut sink).unwrap();
         let t = &sink.trajectories[0];
-        let outline: Vec<String> =
-            t.steps.iter().map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text)).collect();
+        let outline = brief(t);
         assert_eq!(
             outline,
             [

@@ -206,13 +206,14 @@ fn path(nodes: Vec<Node>, draft: &mut Draft) -> Vec<Node> {
 mod tests {
     use super::*;
     use crate::logs::formats::Source;
+    use crate::logs::formats::reading::testing::brief;
 
     fn run(json: &str) -> (Trajectory, Vec<String>, Vec<String>) {
         let source = Source::test("d/trajectory.json", "moatless");
         let mut sink = Sink::new(&source);
         read(json.as_bytes(), &mut sink).unwrap();
         let t = sink.trajectories.remove(0);
-        let outline = t.steps.iter().map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text)).collect();
+        let outline = brief(&t);
         (t, outline, sink.losses.0.iter().map(|(what, n)| format!("{what}: {n}")).collect())
     }
 

@@ -125,6 +125,7 @@ impl Traces {
 mod tests {
     use super::*;
     use crate::logs::formats::Source;
+    use crate::logs::formats::reading::testing::brief as outline;
 
     fn runs(lines: &[&str]) -> (Vec<Trajectory>, Losses) {
         let source = Source::test("d/traces.jsonl", "openai-agents");
@@ -133,10 +134,6 @@ mod tests {
         lines.iter().for_each(|line| traces.value(line.as_bytes()).unwrap());
         traces.finish(&mut sink);
         (sink.trajectories, sink.losses)
-    }
-
-    fn outline(t: &Trajectory) -> Vec<String> {
-        t.steps.iter().map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text)).collect()
     }
 
     #[test]

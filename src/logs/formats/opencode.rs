@@ -24,13 +24,7 @@ pub(super) const ENTRY: Entry = Entry {
 };
 
 const ROWS: &[Rows] = &[
-    Rows {
-        name: "session",
-        table: "session",
-        order: "SELECT id, rowid FROM session ORDER BY 1",
-        columns: "*",
-        json: &["revert"],
-    },
+    Rows::all("session", "SELECT id, rowid FROM session ORDER BY 1", &["revert"]),
     Rows {
         name: "message",
         table: "message",

@@ -167,6 +167,7 @@ fn origin(head: &[u8], whole: bool) -> Origin {
 mod tests {
     use super::*;
     use crate::logs::formats::Source;
+    use crate::logs::formats::reading::testing::brief;
 
     #[test]
     fn calls_of_a_run() {
@@ -194,8 +195,7 @@ mod tests {
         calls.value(second.as_bytes()).unwrap();
         calls.finish(&mut sink);
         let t = &sink.trajectories[0];
-        let outline: Vec<String> =
-            t.steps.iter().map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text)).collect();
+        let outline = brief(t);
         let head = ["0 tools [{\"name\":\"f\"}]", "0 system S", "0 message T"];
         let rest = ["1 thought go", "1 action f\n1", "1 observation r", "2 message done"];
         assert_eq!(outline, [&head[..], &rest].concat());

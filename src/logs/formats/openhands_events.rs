@@ -77,6 +77,7 @@ impl Session for Conversation {
 mod tests {
     use super::*;
     use crate::logs::formats::Source;
+    use crate::logs::formats::reading::testing::cut;
 
     #[test]
     fn events_in_files_of_their_own_are_in_the_order_of_their_numbers() {
@@ -112,11 +113,7 @@ mod tests {
         lines.iter().for_each(|line| conversation.value(line.as_bytes()).unwrap());
         conversation.finish(&mut sink);
         let t = &sink.trajectories[0];
-        let outline: Vec<String> = t
-            .steps
-            .iter()
-            .map(|s| format!("{} {} {} {}", s.segment, s.turn, s.kind.name(), s.text))
-            .collect();
+        let outline = cut(t);
         assert_eq!(
             outline,
             [

@@ -32,14 +32,12 @@ pub(super) const ENTRY: Entry = Entry {
 };
 
 const ROWS: &[Rows] = &[
-    Rows {
-        name: "spans",
-        table: "spans",
-        order: "SELECT coalesce(chat_session_id, ''), rowid FROM spans WHERE operation_name = 'chat'
+    Rows::all(
+        "spans",
+        "SELECT coalesce(chat_session_id, ''), rowid FROM spans WHERE operation_name = 'chat'
             ORDER BY 1, start_time_ms, span_id",
-        columns: "*",
-        json: &[],
-    },
+        &[],
+    ),
     Rows {
         name: "attributes",
         table: "span_attributes",

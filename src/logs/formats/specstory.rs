@@ -316,16 +316,13 @@ mod tests {
     use super::*;
     use crate::logs::formats::Source;
     use crate::logs::formats::reading::draft::Losses;
+    use crate::logs::formats::reading::testing::brief as outline;
 
     fn runs(text: &str) -> (Vec<Trajectory>, Losses) {
         let source = Source::test("p/2026-01-02_03-04-05Z-fix.md", "specstory");
         let mut sink = Sink::new(&source);
         read(text, &mut sink);
         (sink.trajectories, sink.losses)
-    }
-
-    fn outline(t: &Trajectory) -> Vec<String> {
-        t.steps.iter().map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text)).collect()
     }
 
     #[test]

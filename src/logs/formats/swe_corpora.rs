@@ -120,13 +120,14 @@ fn message(said: Said) -> Message {
 mod tests {
     use super::*;
     use crate::logs::formats::Source;
+    use crate::logs::formats::reading::testing::brief;
 
     fn run(json: &str) -> (Trajectory, Vec<String>) {
         let source = Source::test("d/rows.jsonl", "swe-corpora");
         let mut sink = Sink::new(&source);
         read(json.as_bytes(), &mut sink).unwrap();
         let t = sink.trajectories.remove(0);
-        let outline = t.steps.iter().map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text)).collect();
+        let outline = brief(&t);
         (t, outline)
     }
 

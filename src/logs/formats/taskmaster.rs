@@ -83,6 +83,7 @@ fn calls(annotations: Vec<Annotation>, draft: &mut Draft) {
 mod tests {
     use super::*;
     use crate::logs::formats::Source;
+    use crate::logs::formats::reading::testing::brief;
 
     #[test]
     fn utterances_and_calls() {
@@ -95,8 +96,7 @@ mod tests {
             {"index":1,"speaker":"assistant","text":"Here."},{"index":2,"speaker":"user","text":"Thanks."}]}"#;
         read(json.as_bytes(), &mut sink).unwrap();
         let t = &sink.trajectories[0];
-        let outline: Vec<String> =
-            t.steps.iter().map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text)).collect();
+        let outline = brief(t);
         assert_eq!(
             outline,
             [

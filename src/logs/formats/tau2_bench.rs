@@ -212,6 +212,7 @@ fn read_message(message: Message, i: usize, reader: &mut Messages, draft: &mut D
 mod tests {
     use super::*;
     use crate::logs::formats::Source;
+    use crate::logs::formats::reading::testing::brief;
 
     #[test]
     fn a_simulation_without_messages_is_no_run() {
@@ -248,8 +249,7 @@ mod tests {
         let mut sink = Sink::new(&source);
         shared.run(json.as_bytes(), &mut sink).unwrap();
         let t = &sink.trajectories[0];
-        let outline: Vec<String> =
-            t.steps.iter().map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text)).collect();
+        let outline = brief(t);
         assert_eq!(
             outline,
             ["0 system P", "1 message Hi!", "2 message No signal.", "2 action look\nL1", "2 observation err"]

@@ -111,13 +111,14 @@ fn newest_path(root: &Value) -> Vec<Message> {
 mod tests {
     use super::*;
     use crate::logs::formats::Source;
+    use crate::logs::formats::reading::testing::brief;
 
     fn run(json: &str) -> (Trajectory, Vec<String>, Vec<String>) {
         let source = Source::test("d/q1.json", "toolbench");
         let mut sink = Sink::new(&source);
         read(json.as_bytes(), &mut sink).unwrap();
         let t = sink.trajectories.remove(0);
-        let outline = t.steps.iter().map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text)).collect();
+        let outline = brief(&t);
         (t, outline, sink.losses.0.iter().map(|(what, n)| format!("{what}: {n}")).collect())
     }
 

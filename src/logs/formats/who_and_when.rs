@@ -142,6 +142,7 @@ impl Table {
 mod tests {
     use super::*;
     use crate::logs::formats::Source;
+    use crate::logs::formats::reading::testing::brief;
 
     fn run(json: &str) -> (Trajectory, Vec<String>) {
         let source = Source::test("d/1.json", "who-and-when");
@@ -149,7 +150,7 @@ mod tests {
         read(json.as_bytes(), &mut sink).unwrap();
         assert!(sink.losses.0.keys().all(|what| what == "call without a result"));
         let t = sink.trajectories.remove(0);
-        let outline = t.steps.iter().map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text)).collect();
+        let outline = brief(&t);
         (t, outline)
     }
 

@@ -4,14 +4,13 @@ use std::io::{BufRead, Cursor, Read};
 
 use crate::logs::archive::Members;
 use crate::logs::database::{self, Database};
-use crate::logs::detect::{self, Detected, Layout};
+use crate::logs::detect::{self, Detected, Layout, detect_in};
 use crate::logs::formats::reading::fields::take_counts;
 use crate::logs::formats::reading::list;
 use crate::logs::formats::{self, Entry, Reading};
 use crate::logs::input::{self, Input, Measured, Room, Small};
 use crate::logs::lines::Lines;
 use crate::logs::part::{Found, Part, Run};
-use crate::logs::strangers::detect_in;
 use crate::logs::table::{self, Table};
 use crate::trajectory::Step;
 

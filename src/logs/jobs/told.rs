@@ -3,14 +3,11 @@
 use std::io::BufRead;
 
 use crate::logs::Limits;
-use crate::logs::detect::{self, Detected, Layout};
+use crate::logs::detect::{self, Detected, HEAD_BYTES, Layout};
 use crate::logs::formats::{Entry, Reading};
 use crate::logs::input::{self, Input, Room};
 
 use super::batches::BATCH_BYTES;
-
-/// How much of a file is looked at first, to tell its format.
-const HEAD_BYTES: usize = 64 << 10;
 
 /// A head is never made longer than this to tell what a file looks like that could not be read.
 const MAX_HEAD_BYTES: usize = 64 << 20;

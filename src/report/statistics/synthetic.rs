@@ -80,8 +80,6 @@ const CONTROLS: [&str; 5] = ["full", "drop-all", "random", "oracle", "atom-bag"]
 pub(crate) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_repositories: usize) {
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     let mut uniform = move || f64::from(rng.next_u32()) / 4_294_967_296.0;
-    let id = |t: usize| format!("{t:032x}");
-    let variant = |v: usize| format!("{v:016x}");
     let trajectories: Vec<TrajectoryRow> = (0..n_trajectories)
         .map(|t| TrajectoryRow {
             trajectory: id(t),
@@ -99,38 +97,6 @@ pub(crate) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
             ..TrajectoryRow::default()
         })
         .collect();
-    let variants: Vec<VariantRow> = specs
-        .iter()
-        .enumerate()
-        .map(|(v, (strategy, setting, trigger, ..))| {
-            let (setting, seed) = setting.split_once(" #").unwrap_or((setting, "0"));
-            let mut label = match setting {
-                "" => format!("{strategy} @ {trigger}"),
-                _ => format!("{strategy}({setting}) @ {trigger}"),
-            };
-            if seed != "0" {
-                label += &format!(" #{seed}");
-            }
-            VariantRow {
-                variant: variant(v),
-                label,
-                strategy: (*strategy).to_owned(),
-                strategy_params: setting.split_once('=').map_or_else(
-                    || format!("{{\"setting\":\"{setting}\"}}"),
-                    |(key, value)| match value.parse::<f64>() {
-                        Ok(number) => format!("{{\"{key}\":{number}}}"),
-                        Err(_) => format!("{{\"{key}\":\"{value}\"}}"),
-                    },
-                ),
-                trigger: trigger.split('(').next().unwrap_or_default().to_owned(),
-                trigger_params: "{}".to_owned(),
-                model: None,
-                control: CONTROLS.contains(strategy) || setting.contains("=given"),
-                seed: seed.parse().unwrap(),
-            }
-        })
-        .collect();
-
     let (mut cells, mut events, mut scores) = (Vec::new(), Vec::new(), Vec::new());
     for t in 0..n_trajectories {
         let (needs, exposure) = (4 + (uniform() * 16.0) as u64, 0.3 + 0.5 * uniform());
@@ -173,101 +139,12 @@ pub(crate) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
                     n,
                 });
             };
-            let plain = |value: f64| [Some(value), Some(0.0), None, None, None];
-            score(TOKEN_SAVINGS.name, "", plain(saved), full, 30);
-            score(
-                COST_SAVINGS.name,
-                "",
-                plain(saved * 0.7 - 0.1 * f64::from(u8::from(saved > 0.0))),
-                full / 1e6,
-                30,
-            );
-            score(COST_SAVINGS_UNCACHED.name, "", plain(saved * 0.9), full / 1e6, 30);
-            score(NET_SAVINGS.name, "", plain(saved * 0.9), full, 30);
-            // Usage is logged in one format of three.
-            if t % 3 == 0 {
-                score(TOKEN_SAVINGS_BILLED.name, "", plain(saved * 0.5), full * 2.0, 30);
-            }
-            score(PEAK_SAVINGS.name, "", plain(saved * 1.1), full / 20.0, 1);
-            score(PEAK_TOKENS.name, "", plain(full / 20.0 * (1.0 - saved)), 1.0, 1);
+            let log = Log { t, needs, exposure, luck, full };
+            log.scores(v, (strategy, saved, quality), &mut score);
             let kept = 1.0 - (saved / 0.95).min(1.0);
-            let exposed = |quality: f64| {
-                let floor = 0.1 + 0.5 * kept;
-                let ceiling = 0.75 + 0.25 * kept;
-                (floor + quality * (ceiling - floor)).clamp(0.0, 1.0)
-            };
-            let noisy = |x: f64| (x + 0.25 * luck).clamp(0.0, 1.0);
-            let mut retention = |metric: &str, extra: &str, lift: f64, share: f64| {
-                for (set, part, at_risk) in [("common", 1.0, exposure), ("exposed", exposure, 1.0)] {
-                    for tail in [3, 10] {
-                        let n = ((needs as f64 * part * share) as u64).max(1);
-                        let whole = |x: f64| {
-                            if strategy == "full" { 1.0 } else { 1.0 - at_risk * (1.0 - x) }
-                        };
-                        let values = [
-                            Some(whole(noisy(exposed(quality) + lift))),
-                            Some(whole(noisy(exposed(0.0)))),
-                            Some(whole(exposed(1.0))),
-                            Some(whole(noisy(exposed(0.1)))),
-                            Some(0.05),
-                        ];
-                        let stratum = format!("set={set} tail={tail}{extra}");
-                        score(metric, &stratum, values, n as f64, n);
-                    }
-                }
-            };
-            retention(NEED_RETENTION.name, "", 0.0, 1.0);
-            retention(SURFACE_RETENTION.name, "", 0.15, 1.0);
-            retention(NEED_RETENTION.name, " class=authored", 0.2, 0.5);
-            retention(NEED_RETENTION.name, " kind=path", -0.05, 0.3);
-            retention(NEED_RETENTION.name, " horizon=5", 0.05, 0.4);
-            retention(NEED_RETENTION.name, " cap=20", 0.0, 1.0);
-            score(NEED_COVERAGE.name, "set=common tail=10", plain(0.7), needs as f64, needs);
-            if strategy == "full" {
-                score(UNSUPPORTED_SHARE.name, "tail=10 class=observed", plain(0.25), 4.0, 4);
-                score(UNSUPPORTED_SHARE.name, "tail=10 class=authored", plain(1.0), 9.0, 9);
-                score(UNSUPPORTED_SHARE.name, "tail=10 class=system", plain(1.0), 2.0, 2);
-            } else {
-                let won = f64::from(u8::from((v, t) == (1, 0)));
-                score(RANDOM_WON_SHARE.name, "level=bound", plain(won), 1.0, 1);
-                let scope = full * 0.2;
-                score(NEEDED_SCOPE_SHARE.name, "", plain(0.08), scope, 50);
-                score(
-                    NEEDED_REMOVED_SHARE.name,
-                    "",
-                    plain(0.08 * (1.0 - quality.max(0.0) * 0.8)),
-                    scope * 0.8,
-                    40,
-                );
-            }
             for event in 0..u32::from(strategy != "full") * 2 {
-                events.push(EventRow {
-                    variant: variant(v).into(),
-                    trajectory: id(t).into(),
-                    event,
-                    turn: 10 * (event + 1),
-                    trigger_kind: "turns".into(),
-                    confidence: 1.0,
-                    details: None,
-                    scope_start: 1,
-                    scope_end: 10,
-                    tokens_before: 9_000,
-                    tokens_after: 4_000,
-                    removable_tokens: 8_000,
-                    kept_tokens: (8_000.0 * kept) as u64,
-                    generated_tokens: 0,
-                    model_calls: 0,
-                    embeddings: 0,
-                    model_tokens_in: 0,
-                    model_tokens_out: 0,
-                    model_tokens_cut: 0,
-                    fallback: None,
-                    degenerate: vec![],
-                    warning: None,
-                    violations: vec![],
-                    break_even_turns: (uniform() < 0.6).then(|| 2 + (uniform() * 9.0) as u32),
-                    decisions_left: 20 - 10 * event,
-                });
+                let break_even_turns = (uniform() < 0.6).then(|| 2 + (uniform() * 9.0) as u32);
+                events.push(event_row(v, t, event, (8_000.0 * kept) as u64, break_even_turns));
             }
         }
     }
@@ -275,11 +152,169 @@ pub(crate) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
         r#"{"name":"toy","fresh":1,"cache_write":1.25,"cache_read":0.1,"output":5,"cache_lifetime":300}"#;
     std::fs::write(folder.join("_manifest.json"), format!(r#"{{"plan":{{"prices":{prices}}}}}"#)).unwrap();
     table(folder, trajectories);
-    table(folder, variants);
+    table(folder, variants(specs));
     table(folder, cells);
     table(folder, events);
     table(folder, scores);
     table::<TimelineRow>(folder, vec![]);
+}
+
+/// The row of each variant.
+fn variants(specs: &[Spec]) -> Vec<VariantRow> {
+    specs
+        .iter()
+        .enumerate()
+        .map(|(v, (strategy, setting, trigger, ..))| {
+            let (setting, seed) = setting.split_once(" #").unwrap_or((setting, "0"));
+            let mut label = match setting {
+                "" => format!("{strategy} @ {trigger}"),
+                _ => format!("{strategy}({setting}) @ {trigger}"),
+            };
+            if seed != "0" {
+                label += &format!(" #{seed}");
+            }
+            VariantRow {
+                variant: variant(v),
+                label,
+                strategy: (*strategy).to_owned(),
+                strategy_params: setting.split_once('=').map_or_else(
+                    || format!("{{\"setting\":\"{setting}\"}}"),
+                    |(key, value)| match value.parse::<f64>() {
+                        Ok(number) => format!("{{\"{key}\":{number}}}"),
+                        Err(_) => format!("{{\"{key}\":\"{value}\"}}"),
+                    },
+                ),
+                trigger: trigger.split('(').next().unwrap_or_default().to_owned(),
+                trigger_params: "{}".to_owned(),
+                model: None,
+                control: CONTROLS.contains(strategy) || setting.contains("=given"),
+                seed: seed.parse().unwrap(),
+            }
+        })
+        .collect()
+}
+
+fn event_row(v: usize, t: usize, event: u32, kept_tokens: u64, break_even_turns: Option<u32>) -> EventRow {
+    EventRow {
+        variant: variant(v).into(),
+        trajectory: id(t).into(),
+        event,
+        turn: 10 * (event + 1),
+        trigger_kind: "turns".into(),
+        confidence: 1.0,
+        details: None,
+        scope_start: 1,
+        scope_end: 10,
+        tokens_before: 9_000,
+        tokens_after: 4_000,
+        removable_tokens: 8_000,
+        kept_tokens,
+        generated_tokens: 0,
+        model_calls: 0,
+        embeddings: 0,
+        model_tokens_in: 0,
+        model_tokens_out: 0,
+        model_tokens_cut: 0,
+        fallback: None,
+        degenerate: vec![],
+        warning: None,
+        violations: vec![],
+        break_even_turns,
+        decisions_left: 20 - 10 * event,
+    }
+}
+
+fn id(t: usize) -> String {
+    format!("{t:032x}")
+}
+
+fn variant(v: usize) -> String {
+    format!("{v:016x}")
+}
+
+/// What decides the scores of a trajectory.
+struct Log {
+    t: usize,
+    needs: u64,
+    exposure: f64,
+    luck: f64,
+    full: f64,
+}
+
+/// Takes a score: metric, stratum, values, weight, n.
+type Score<'a> = &'a mut dyn FnMut(&str, &str, [Option<f64>; 5], f64, u64);
+
+impl Log {
+    fn scores(&self, v: usize, (strategy, saved, quality): (&str, f64, f64), score: Score<'_>) {
+        let &Log { t, needs, exposure, luck, full } = self;
+        let plain = |value: f64| [Some(value), Some(0.0), None, None, None];
+        score(TOKEN_SAVINGS.name, "", plain(saved), full, 30);
+        score(
+            COST_SAVINGS.name,
+            "",
+            plain(saved * 0.7 - 0.1 * f64::from(u8::from(saved > 0.0))),
+            full / 1e6,
+            30,
+        );
+        score(COST_SAVINGS_UNCACHED.name, "", plain(saved * 0.9), full / 1e6, 30);
+        score(NET_SAVINGS.name, "", plain(saved * 0.9), full, 30);
+        // Usage is logged in one format of three.
+        if t % 3 == 0 {
+            score(TOKEN_SAVINGS_BILLED.name, "", plain(saved * 0.5), full * 2.0, 30);
+        }
+        score(PEAK_SAVINGS.name, "", plain(saved * 1.1), full / 20.0, 1);
+        score(PEAK_TOKENS.name, "", plain(full / 20.0 * (1.0 - saved)), 1.0, 1);
+        let kept = 1.0 - (saved / 0.95).min(1.0);
+        let exposed = |quality: f64| {
+            let floor = 0.1 + 0.5 * kept;
+            let ceiling = 0.75 + 0.25 * kept;
+            (floor + quality * (ceiling - floor)).clamp(0.0, 1.0)
+        };
+        let noisy = |x: f64| (x + 0.25 * luck).clamp(0.0, 1.0);
+        let mut retention = |metric: &str, extra: &str, lift: f64, share: f64| {
+            for (set, part, at_risk) in [("common", 1.0, exposure), ("exposed", exposure, 1.0)] {
+                for tail in [3, 10] {
+                    let n = ((needs as f64 * part * share) as u64).max(1);
+                    let whole = |x: f64| {
+                        if strategy == "full" { 1.0 } else { 1.0 - at_risk * (1.0 - x) }
+                    };
+                    let values = [
+                        Some(whole(noisy(exposed(quality) + lift))),
+                        Some(whole(noisy(exposed(0.0)))),
+                        Some(whole(exposed(1.0))),
+                        Some(whole(noisy(exposed(0.1)))),
+                        Some(0.05),
+                    ];
+                    let stratum = format!("set={set} tail={tail}{extra}");
+                    score(metric, &stratum, values, n as f64, n);
+                }
+            }
+        };
+        retention(NEED_RETENTION.name, "", 0.0, 1.0);
+        retention(SURFACE_RETENTION.name, "", 0.15, 1.0);
+        retention(NEED_RETENTION.name, " class=authored", 0.2, 0.5);
+        retention(NEED_RETENTION.name, " kind=path", -0.05, 0.3);
+        retention(NEED_RETENTION.name, " horizon=5", 0.05, 0.4);
+        retention(NEED_RETENTION.name, " cap=20", 0.0, 1.0);
+        score(NEED_COVERAGE.name, "set=common tail=10", plain(0.7), needs as f64, needs);
+        if strategy == "full" {
+            score(UNSUPPORTED_SHARE.name, "tail=10 class=observed", plain(0.25), 4.0, 4);
+            score(UNSUPPORTED_SHARE.name, "tail=10 class=authored", plain(1.0), 9.0, 9);
+            score(UNSUPPORTED_SHARE.name, "tail=10 class=system", plain(1.0), 2.0, 2);
+        } else {
+            let won = f64::from(u8::from((v, t) == (1, 0)));
+            score(RANDOM_WON_SHARE.name, "level=bound", plain(won), 1.0, 1);
+            let scope = full * 0.2;
+            score(NEEDED_SCOPE_SHARE.name, "", plain(0.08), scope, 50);
+            score(
+                NEEDED_REMOVED_SHARE.name,
+                "",
+                plain(0.08 * (1.0 - quality.max(0.0) * 0.8)),
+                scope * 0.8,
+                40,
+            );
+        }
+    }
 }
 
 fn table<R: Row>(folder: &Path, rows: Vec<R>) {

@@ -1,5 +1,6 @@
 //! Sessions of Crush.
 
+use crate::logs::formats::reading::testing::spoken;
 use crate::logs::formats::{Sink, Source};
 
 const RUN: &str = r#"{"sessions":[{"id":"s1","parent_session_id":"s0","summary_message_id":"m5"}],"messages":[
@@ -16,9 +17,7 @@ fn a_session_with_a_summary() {
     let mut sink = Sink::new(&source);
     super::read("crush", RUN.as_bytes(), &mut sink).unwrap();
     let t = &sink.trajectories[0];
-    let line =
-        |s: &crate::trajectory::Step| format!("{} {} {} {}", s.turn, s.role.name(), s.kind.name(), s.text);
-    let outline: Vec<String> = t.steps.iter().map(line).collect();
+    let outline = spoken(t);
     assert_eq!(
         outline,
         [

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::logs::formats::Source;
+use crate::logs::formats::reading::testing::spoken;
 
 #[test]
 fn a_transcript_without_results() {
@@ -18,9 +19,7 @@ fn a_transcript_without_results() {
     }
     transcript.finish(&mut sink);
     let t = &sink.trajectories[0];
-    let line =
-        |s: &crate::trajectory::Step| format!("{} {} {} {}", s.turn, s.role.name(), s.kind.name(), s.text);
-    let outline: Vec<String> = t.steps.iter().map(line).collect();
+    let outline = spoken(t);
     assert_eq!(
         outline,
         [

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::logs::formats::Source;
+use crate::logs::formats::reading::testing::spoken;
 
 #[test]
 fn bubbles_become_replies() {
@@ -17,9 +18,7 @@ fn bubbles_become_replies() {
     let mut sink = Sink::new(&source);
     read(run.as_bytes(), &mut sink).unwrap();
     let t = &sink.trajectories[0];
-    let line =
-        |s: &crate::trajectory::Step| format!("{} {} {} {}", s.turn, s.role.name(), s.kind.name(), s.text);
-    let outline: Vec<String> = t.steps.iter().map(line).collect();
+    let outline = spoken(t);
     assert_eq!(
         outline,
         [

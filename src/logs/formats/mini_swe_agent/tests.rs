@@ -2,16 +2,13 @@
 
 use super::*;
 use crate::logs::formats::Source;
+use crate::logs::formats::reading::testing::brief as outline;
 
 fn run(json: &str) -> (Trajectory, super::super::Losses) {
     let source = Source::test("run/a__b-1.traj.json", "mini-swe-agent");
     let mut sink = Sink::new(&source);
     read(json.as_bytes(), &mut sink).unwrap();
     (sink.trajectories.remove(0), sink.losses)
-}
-
-fn outline(t: &Trajectory) -> Vec<String> {
-    t.steps.iter().map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text)).collect()
 }
 
 #[test]

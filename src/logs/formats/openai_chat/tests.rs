@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::logs::formats::Source;
+use crate::logs::formats::reading::testing::brief as outline;
 
 fn runs(json: &str) -> (Vec<Trajectory>, super::super::Losses) {
     let source = Source::test("d/chat.jsonl", "openai-chat");
@@ -13,10 +14,6 @@ fn runs(json: &str) -> (Vec<Trajectory>, super::super::Losses) {
 /// The losses as `name: count`.
 fn told(losses: &super::super::Losses) -> Vec<String> {
     losses.0.iter().map(|(what, n)| format!("{what}: {n}")).collect()
-}
-
-fn outline(t: &Trajectory) -> Vec<String> {
-    t.steps.iter().map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text)).collect()
 }
 
 #[test]

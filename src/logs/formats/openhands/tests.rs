@@ -2,16 +2,13 @@
 
 use super::*;
 use crate::logs::formats::Source;
+use crate::logs::formats::reading::testing::brief as outline;
 
 fn runs(json: &str) -> (Vec<Trajectory>, Losses) {
     let source = Source::test("d/output.jsonl", "openhands");
     let mut sink = Sink::new(&source);
     read(json.as_bytes(), &mut sink).unwrap();
     (sink.trajectories, sink.losses)
-}
-
-fn outline(t: &Trajectory) -> Vec<String> {
-    t.steps.iter().map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text)).collect()
 }
 
 /// The provider's reply with some calls, as it stands beside each of their events.

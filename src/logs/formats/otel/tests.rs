@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::logs::formats::Source;
+use crate::logs::formats::reading::testing::brief as outline;
 
 fn runs(values: &[&str]) -> (Vec<Trajectory>, Losses) {
     let source = Source::test("d/spans.jsonl", "otel");
@@ -10,10 +11,6 @@ fn runs(values: &[&str]) -> (Vec<Trajectory>, Losses) {
     values.iter().for_each(|value| spans.value(value.as_bytes()).unwrap());
     spans.finish(&mut sink);
     (sink.trajectories, sink.losses)
-}
-
-fn outline(t: &Trajectory) -> Vec<String> {
-    t.steps.iter().map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text)).collect()
 }
 
 /// A span of OTLP with these attributes, all of them texts.

@@ -34,3 +34,10 @@ pub(crate) struct Rows {
     /// Those that hold JSON.
     pub(crate) json: &'static [&'static str],
 }
+
+impl Rows {
+    /// All columns of the rows of a table, by its own name.
+    pub(crate) const fn all(table: &'static str, order: &'static str, json: &'static [&'static str]) -> Self {
+        Rows { name: table, table, order, columns: "*", json }
+    }
+}

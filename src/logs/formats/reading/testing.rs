@@ -47,6 +47,23 @@ pub(crate) fn outline(run: &Trajectory) -> Vec<String> {
     run.steps.iter().map(line).collect()
 }
 
+/// `turn kind text` of each step.
+pub(crate) fn brief(run: &Trajectory) -> Vec<String> {
+    run.steps.iter().map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text)).collect()
+}
+
+/// `turn role kind text` of each step.
+pub(crate) fn spoken(run: &Trajectory) -> Vec<String> {
+    let line = |s: &Step| format!("{} {} {} {}", s.turn, s.role.name(), s.kind.name(), s.text);
+    run.steps.iter().map(line).collect()
+}
+
+/// `segment turn kind text` of each step.
+pub(crate) fn cut(run: &Trajectory) -> Vec<String> {
+    let line = |s: &Step| format!("{} {} {} {}", s.segment, s.turn, s.kind.name(), s.text);
+    run.steps.iter().map(line).collect()
+}
+
 /// Which losses were told, with their counts.
 pub(crate) fn told(losses: &Losses) -> Vec<String> {
     losses.0.iter().map(|(what, n)| format!("{n} {what}")).collect()
