@@ -44,6 +44,9 @@ pub struct Policy {
     /// Whether the results of one reply are one message, as some providers have it.
     #[serde(default)]
     pub joins_results: bool,
+    /// How often all stages are tried before one decision, as long as that makes the prompt shorter.
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    pub rounds: u32,
     /// Tried in this order at every decision.
     pub stages: Vec<StageFile>,
 }
@@ -128,6 +131,7 @@ impl Policy {
         });
         Ok(Recipe {
             stages: self.stages.iter().enumerate().map(stage).collect::<anyhow::Result<_>>()?,
+            rounds: self.rounds.max(1),
             frame: Some(Frame {
                 head: self.head,
                 counter: self.counter,

@@ -2,6 +2,7 @@
 
 mod listed;
 mod parted;
+mod smallest;
 mod stages;
 
 use std::collections::BTreeMap;

@@ -438,8 +438,14 @@ impl<'a> Replayer<'a> {
                 continue;
             }
             let mut cached = previous_sent;
-            for stage in 0..carry.stages.len() {
-                cached = self.stage((stage, turn, decision), cached, &mut carry)?;
+            for _ in 0..self.recipe.rounds {
+                let before = self.context.tokens;
+                for stage in 0..carry.stages.len() {
+                    cached = self.stage((stage, turn, decision), cached, &mut carry)?;
+                }
+                if self.context.tokens >= before {
+                    break;
+                }
             }
             let recalled =
                 self.recall((turn, decision), full.saturating_sub(self.context.tokens), &mut carry)?;

@@ -58,6 +58,8 @@ pub struct Frame {
 pub struct Recipe {
     /// At least one. At every decision each is asked in turn, with the prompt as those before it left it.
     pub stages: Vec<Stage>,
+    /// How often all stages are asked before one decision, as long as that makes the prompt shorter.
+    pub rounds: u32,
     /// Of policies alone.
     pub frame: Option<Frame>,
     pub seed: u64,
@@ -76,7 +78,16 @@ impl Recipe {
     /// One stage, without models.
     pub fn one(strategy: Box<dyn Strategy>, trigger: Box<dyn Trigger>, seed: u64) -> Self {
         let stages = vec![Stage { trigger, scope: None, strategy, repeat: 1, down_to: None, give_up: 0 }];
-        Recipe { stages, frame: None, seed, model: None, embedder: None, trigger_model: None, scaled: None }
+        Recipe {
+            stages,
+            rounds: 1,
+            frame: None,
+            seed,
+            model: None,
+            embedder: None,
+            trigger_model: None,
+            scaled: None,
+        }
     }
 
     /// The strategy of an event.

@@ -64,6 +64,10 @@ params! {
         least: u32 = 1,
         /// The same as a share of all messages.
         least_share: f64 = 0.0 (from 0 to 1),
+        /// Whether all is compressed, what stays at the start with it, where these are too few.
+        or_all: bool = false,
+        /// Whether what is compressed must have more tokens than the newest text that events left.
+        more_than_left: bool = false,
         /// Where fewer than so many would be compressed, all are.
         else_all: u32 = 0,
         /// Tokens that are compressed at most, oldest first; what alone has more stays before them, and ends them. 0 is no limit.
@@ -156,6 +160,11 @@ impl Rule for Tail {
         let share = self.least_share * f64::from(count(&mut (0..n)));
         let taken = count(&mut scope.iter().copied());
         if taken < self.least.max(1) || f64::from(taken) < share {
+            scope = if self.or_all { prompt.before(n) } else { Vec::new() };
+        }
+        let newest = prompt.messages.iter().rfind(|message| message.who == Who::Made);
+        let least = newest.filter(|_| self.more_than_left).map_or(0, |newest| newest.tokens);
+        if least > 0 && scope.iter().map(|&at| prompt.messages[at].tokens).sum::<u64>() <= least {
             scope.clear();
         }
         scope

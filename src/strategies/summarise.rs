@@ -138,6 +138,9 @@ impl Strategy for Summarise {
             false => (NOT_READ.to_owned(), 1),
             true => {
                 let source = Source::of(self, scope, env);
+                if self.text_only && source.is_empty() {
+                    return Ok(Vec::new());
+                }
                 let Some(text) = self.text(&source, env)? else { return Ok(Vec::new()) };
                 (text, source.pieces.len() as u32)
             }

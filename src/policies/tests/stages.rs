@@ -257,3 +257,63 @@ fn a_stage_that_does_nothing_gives_up() {
     };
     assert_eq!([events(0), events(1), events(3)], [(3, true), (1, false), (3, true)]);
 }
+
+#[test]
+fn where_too_few_would_go_all_do() {
+    let tail = |scope: &str| {
+        let scope = format!("scope = {{ name = 'tail', from_start = 9, {scope} }}");
+        last_prompt(
+            &format!(
+                "trigger = {{ name = 'limits', messages = 8 }}\n{scope}\nstrategy = {{ name = 'omit' }}"
+            ),
+            NINE,
+        )
+    };
+    assert_eq!([tail("or_all = false"), tail("or_all = true")], ["0 1 2 3 4 5 6 7 8", "0"]);
+}
+
+#[test]
+fn what_is_shorter_than_the_last_summary_stays() {
+    let prompts = |scope: &str| {
+        let policy: Policy = toml::from_str(&format!(
+            "window = 100\nhead = 'system'\ncounter = {{ by = 'chars', per = 1.0 }}
+            [[stages]]
+            trigger = {{ name = 'limits', always = true }}
+            scope = {{ name = 'tail', beside = true{scope} }}
+            strategy = {{ name = 'omit', note = 'nn' }}"
+        ))
+        .unwrap();
+        let log = Log::script(
+            "system: s\nuser: one two three four\naction: a\nobservation: b\naction: one two three\nobservation: four\nagent: end",
+        );
+        let mut texts = Texts { log: &log, prompts: Vec::new() };
+        let recipe = policy.recipe(1, None).unwrap();
+        let tokenizer = Tokenizer::load("o200k").unwrap();
+        replay(&log, &recipe, &tokenizer, &Needs::default(), &mut texts).unwrap();
+        texts.prompts
+    };
+    assert_eq!(prompts(""), ["s nn", "s nn nn", "s nn nn nn"]);
+    // A call and its result have two characters, as the note has.
+    assert_eq!(prompts(", more_than_left = true"), ["s nn", "s nn a b", "s nn nn"]);
+}
+
+#[test]
+fn all_stages_are_tried_again() {
+    let last = |rounds: u32| {
+        let policy: Policy = toml::from_str(&format!(
+            "window = 100\nhead = 'system'\ncounter = {{ by = 'chars', per = 1.0 }}\nrounds = {rounds}
+            [[stages]]
+            trigger = {{ name = 'limits', messages = 3 }}
+            scope = {{ name = 'prefix', tokens = 1, rest = 1000 }}
+            strategy = {{ name = 'omit' }}"
+        ))
+        .unwrap();
+        let log = Log::script(NINE);
+        let mut seen = Prompts::new(&log);
+        let recipe = policy.recipe(1, None).unwrap();
+        replay(&log, &recipe, &Tokenizer::load("o200k").unwrap(), &Needs::default(), &mut seen).unwrap();
+        shown(seen.prompts.values().last().unwrap()).trim().to_owned()
+    };
+    // A message goes, or a call with its result; or as many as it takes until two are left.
+    assert_eq!([last(1), last(20)], ["0 6 7 8", "0 7 8"]);
+}

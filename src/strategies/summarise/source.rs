@@ -55,6 +55,11 @@ impl Source {
         let tokens = blocks.iter().fold(0u32, |sum, block| sum.saturating_add(block.tokens));
         Source { old, pieces: pieces(texts, how.piece_tokens), tokens }
     }
+
+    /// Whether there is nothing to be shown: calls and results alone, where words are.
+    pub fn is_empty(&self) -> bool {
+        self.old.is_none() && self.pieces.iter().all(|piece| piece.texts.is_empty())
+    }
 }
 
 /// A block as it is shown; none where it is not.

@@ -1,0 +1,43 @@
+"""The table of the presets, a row for each preset and window: events, tasks that they hit, needs kept, tokens saved. Usage: tables.py REPORT [RUN]
+
+REPORT is what `trajpress report` makes of a run. With RUN sessions that have an event are counted, too. Of a preset that summarises the ends of
+its bracket stand beside each other: without a summary, an extract, the oracle's. Where nothing fired all is null.
+"""
+
+import re
+import sys
+
+import pandas as pd
+
+report, run = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None
+summary = pd.read_csv(f"{report}/summary.csv")
+sessions = {}
+if run:
+    cells = pd.read_parquet(f"{run}/cells.parquet")
+    sessions = cells[cells.n_events > 0].groupby("variant").size().to_dict()
+
+
+def number(value):
+    return "null" if pd.isna(value) else f"{value:.3f}"
+
+
+rows = {}
+for _, row in summary[summary.strategy != "full"].iterrows():
+    match = re.fullmatch(r"(\S+) @ (.*?)(?: \[(.*)\])?", row.label)
+    if match:
+        name, window, form = match.groups()
+        rows.setdefault((name, window.replace("0.5 of the longest prompt", "half")), {})[form or ""] = row
+heads = ["preset", "window", *(["sessions"] if run else []), "events", "tasks hit", "exposed needs", "kept", "tokens saved"]
+print("|", " | ".join(heads), "|\n|" + " --- |" * len(heads))
+for (name, window), forms in sorted(rows.items()):
+    ordered = sorted(forms.items(), key=lambda item: ("no" not in item[0], "oracle" in item[0]))
+    most = max(forms.values(), key=lambda row: row.n_events)
+    cells = [name, window, *([str(sessions.get(most.variant, 0))] if run else [])]
+    if most.n_events == 0:
+        cells += ["0", "0", "null", "null", "null"]
+    else:
+        cells += [str(most.n_events), str(int(most.n_clusters_exposed)) if not pd.isna(most.n_clusters_exposed) else "0"]
+        cells += [str(most.n_needs_exposed)]
+        cells += [" / ".join(number(row.need_retention_exposed) for _, row in ordered)]
+        cells += [" / ".join(number(row.token_savings) for _, row in ordered)]
+    print("|", " | ".join(cells), "|")
