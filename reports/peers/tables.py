@@ -11,6 +11,10 @@ NEAREST = 5
 
 def shown(row: dict, name: str) -> str:
     value, low, high = (row[name + end] for end in ("", "_lo", "_hi"))
+    needs = name.removeprefix("need_retention_")
+    if not value and row.get(f"n_lost_{needs}"):
+        n = int(row[f"n_needs_{needs}"])
+        return f"{n - int(row[f'n_lost_{needs}'])} of {n}"
     if not value:
         return "-"
     return f"{float(value):.3f}" + (f" [{float(low):.2f}, {float(high):.2f}]" if low and high else "")
