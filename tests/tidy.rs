@@ -437,7 +437,7 @@ fn no_function_is_longer_than_eighty_lines() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Files over 500 lines, each with its reason. A file that has become shorter leaves the list.
+/// Files over 500 lines, eight at most, each with its reason. A file that has become shorter leaves the list.
 const LARGE: &[(&str, &str)] = &[
     ("experiment/plan/tests.rs", "tests, a section a key of the plan"),
     ("experiment/run/tests.rs", "tests of kills, shards and damage, which share one run"),
@@ -455,6 +455,7 @@ fn few_files_are_over_five_hundred_lines() {
         .filter(|path| fs::read_to_string(path).unwrap().lines().count() > 500)
         .map(|path| path.strip_prefix(src()).unwrap().display().to_string())
         .collect();
+    assert!(LARGE.len() <= 8, "more than eight large files");
     let known: BTreeSet<String> = LARGE.iter().map(|(path, _)| (*path).to_owned()).collect();
     let new: Vec<_> = large.difference(&known).collect();
     assert!(new.is_empty(), "cut these where their sentences end: {new:?}");

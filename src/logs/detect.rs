@@ -3,12 +3,6 @@
 //! Formats that are known by sight but have no reader, and files that only hold labels, are told apart, so that a
 //! folder of mixed logs is no error.
 
-pub(crate) use items::behind_stray;
-use items::{by_items, by_keys, is_broken, is_of_lines, may_be_items, text_before_items};
-use lines::{Beginning, NOISE_LOOKED_THROUGH, by_lines, is_json, layout, shape_of};
-pub(crate) use lines::{LINES_LOOKED_AT, MOST_KINDS, is_object};
-use shapes::{by_shape, reader};
-
 use crate::logs::formats::reading::prefix::without_prefixes;
 use crate::logs::formats::reading::repair;
 use crate::logs::formats::reading::scan::{self, Scanned, scan};
@@ -19,6 +13,13 @@ use crate::logs::formats::{ALL, Entry, Reading, aider, specstory};
 mod items;
 mod lines;
 mod shapes;
+
+pub(crate) use items::behind_stray;
+pub(crate) use lines::{LINES_LOOKED_AT, MOST_KINDS, is_object};
+
+use items::{by_items, by_keys, is_broken, is_of_lines, may_be_items, text_before_items};
+use lines::{Beginning, NOISE_LOOKED_THROUGH, by_lines, is_json, layout, shape_of};
+use shapes::{by_shape, reader};
 
 /// What a file of values is that is a log of no format that is known.
 pub(crate) const UNKNOWN: &str = "JSON of no known format";

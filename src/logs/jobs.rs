@@ -6,11 +6,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Condvar, Mutex, PoisonError, mpsc};
 
-pub(super) use batches::Open;
-use batches::{BATCH_BYTES, Batch, Records, Rest, cut_items, cut_lines, cut_runs};
-use files::{Outcome, read_batch, read_input, sessions_in};
-pub(super) use told::detected;
-
 use crate::logs::Limits;
 use crate::logs::formats::Entry;
 use crate::logs::formats::mapping::Mapping;
@@ -24,6 +19,12 @@ mod files;
 mod read;
 mod skip;
 mod told;
+
+pub(super) use batches::Open;
+pub(super) use told::detected;
+
+use batches::{BATCH_BYTES, Batch, Records, Rest, cut_items, cut_lines, cut_runs};
+use files::{Outcome, read_batch, read_input, sessions_in};
 
 enum Job {
     File(usize),

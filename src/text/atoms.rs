@@ -11,8 +11,6 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use lexer::Lexer;
-
 use crate::text::spans;
 use crate::text::words::{self, Lists};
 
@@ -22,6 +20,8 @@ mod numbers;
 mod paths;
 mod quotes;
 mod shapes;
+
+use lexer::Lexer;
 
 /// What an atom is; the index of a kind is its value in the column `atom_kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

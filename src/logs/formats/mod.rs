@@ -9,14 +9,6 @@ use anyhow::Context as _;
 
 use crate::trajectory::Trajectory;
 
-pub(crate) use opencode_tree::session_of as session_of_tree;
-use reading::draft::Losses;
-use reading::repair;
-pub(crate) use reading::repaired::{WORDS, read_item, read_repaired};
-use reading::tables::{Rows, Tables};
-
-pub(crate) mod reading;
-
 mod abcd;
 mod agentdojo;
 pub(super) mod aider;
@@ -66,6 +58,7 @@ mod otel;
 mod otel_store;
 mod pi;
 mod qwen_code;
+pub(crate) mod reading;
 mod roo_code;
 mod sharegpt;
 pub(super) mod specstory;
@@ -80,6 +73,13 @@ mod verifiers;
 mod vscode_chat;
 mod vscode_journal;
 mod who_and_when;
+
+pub(crate) use opencode_tree::session_of as session_of_tree;
+pub(crate) use reading::repaired::{WORDS, read_item, read_repaired};
+
+use reading::draft::Losses;
+use reading::repair;
+use reading::tables::{Rows, Tables};
 
 /// A reader in the catalogue.
 pub struct Entry {

@@ -148,9 +148,7 @@ pub(crate) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
             }
         }
     }
-    let prices =
-        r#"{"name":"toy","fresh":1,"cache_write":1.25,"cache_read":0.1,"output":5,"cache_lifetime":300}"#;
-    std::fs::write(folder.join("_manifest.json"), format!(r#"{{"plan":{{"prices":{prices}}}}}"#)).unwrap();
+    write_prices(folder);
     table(folder, trajectories);
     table(folder, variants(specs));
     table(folder, cells);
@@ -315,6 +313,12 @@ impl Log {
             );
         }
     }
+}
+
+fn write_prices(folder: &Path) {
+    let prices =
+        r#"{"name":"toy","fresh":1,"cache_write":1.25,"cache_read":0.1,"output":5,"cache_lifetime":300}"#;
+    std::fs::write(folder.join("_manifest.json"), format!(r#"{{"plan":{{"prices":{prices}}}}}"#)).unwrap();
 }
 
 fn table<R: Row>(folder: &Path, rows: Vec<R>) {
