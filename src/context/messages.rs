@@ -267,7 +267,11 @@ impl Messages {
                 self.tokens -= last.tokens;
                 self.units -= last.units;
                 last.units += units;
-                last.tokens = self.counter.tokens(last.units) + u64::from(self.counter.each);
+                // Results are counted one by one, though they are one message.
+                last.tokens = match who {
+                    Who::Tool => last.tokens + self.counter.tokens(units),
+                    _ => self.counter.tokens(last.units) + u64::from(self.counter.each),
+                };
                 last.events += u32::from(last.has_calls && calls);
                 last.has_calls |= calls;
                 last.is_whole &= is_whole;
@@ -339,5 +343,20 @@ mod tests {
         messages.read(&log, &context, 0);
         let blocks: Vec<_> = messages.list.iter().map(|message| message.blocks.clone()).collect();
         assert_eq!(blocks, [0..2, 2..4, 4..5]);
+    }
+
+    #[test]
+    fn results_of_one_message_are_counted_one_by_one() {
+        let log = Log::script("user: a\naction#a: b\nalso#b: b\nobservation#a: c\nobservation#b: c");
+        let tokens = |joins: bool| {
+            let mut context = Context::new(false);
+            let counter = Counter { by: By::Chars, each: 3, ..Counter::default() };
+            let mut messages = Messages::new(counter, false, joins);
+            (0..5).for_each(|step| context.push_step(&log, step));
+            messages.read(&log, &context, 0);
+            messages.list.iter().map(|message| message.tokens).collect::<Vec<u64>>()
+        };
+        // A character is a token, rounded up; the calls are rounded together, and the results apart.
+        assert_eq!((tokens(false), tokens(true)), (vec![4, 4, 4, 4], vec![4, 4, 5]));
     }
 }
