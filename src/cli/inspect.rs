@@ -3,10 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use indicatif::HumanCount;
 use serde_json::json;
 
-use super::page::{Block as Part, lay_out, width};
 use super::using::Using;
 use super::{ExitStatus, Output, catalogue, columns, count, print};
 use crate::context::log::Log;
@@ -16,7 +14,6 @@ use crate::experiment::cell::recipe;
 use crate::experiment::{Dataset, Plan, Variant};
 use crate::files::reach;
 use crate::replay::{Event, Observer, Run, replay};
-use crate::report::sessions::{Session, sessions};
 use crate::scores::costs::Costs;
 use crate::scores::readers::Named;
 use crate::store::{TrajectoryRow, UsageRow};
@@ -24,6 +21,8 @@ use crate::strategies::Fate;
 use crate::text::escape;
 use crate::text::tokens::Tokenizer;
 use crate::turns::actions::ActionKind;
+
+mod sessions;
 
 /// Show a trajectory, and what a variant kept, rewrote and lost of it
 ///
@@ -79,7 +78,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let shown = args.data.display();
     let is_run = reach::is_there(&args.data.join("_manifest.json"))?;
     let trajectory = match &args.trajectory {
-        None if is_run => return show_sessions(args, output),
+        None if is_run => return sessions::show(args, output),
         None => anyhow::bail!(
             "{shown} is no run, so name a trajectory\nhint: its id or task, as in {shown}/trajectories.parquet"
         ),
@@ -130,55 +129,6 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         }
     }
 }
-
-/// The sessions of a run, those that lose most first.
-fn show_sessions(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
-    super::report::check_environment()?;
-    let of = sessions(&args.data, args.variant.as_deref())?;
-    if output.json {
-        print(&escape::json(&of)?)?;
-        return Ok(ExitStatus::Done);
-    }
-    let head = ["session", "format", "turns", "tokens", "sent", "events", "needs lost", "task"];
-    let row = |s: &Session| {
-        let lost = match (&s.error, s.lost) {
-            (Some(_), _) => "failed".to_owned(),
-            (_, Some(lost)) => format!("{lost:.0} of {}", s.needs),
-            _ => "-".to_owned(),
-        };
-        let title: String = s.title.chars().take(TITLE).collect();
-        let cut = if title.len() < s.title.len() { "\u{2026}" } else { "" };
-        let numbers = [
-            s.turns.to_string(),
-            HumanCount(s.tokens_full).to_string(),
-            HumanCount(s.tokens_sent).to_string(),
-        ];
-        let id = s.trajectory.chars().take(8).collect();
-        [vec![id, s.format.clone()], numbers.to_vec(), vec![s.events.to_string(), lost, title + cut]].concat()
-    };
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    rows.extend(of.sessions.iter().take(args.most).map(row));
-    let more = of.sessions.len().saturating_sub(args.most);
-    let said = format!(
-        "{} under `{}`, those that lose most first.\n\n",
-        count(of.sessions.len() as u64, "session"),
-        of.variant
-    );
-    let mut blocks = vec![Part::Text(said), Part::Table { rows, spare: vec![1, 4, 3, 2, 5] }];
-    let mut last = Vec::new();
-    if more > 0 {
-        last.push(format!("{more} more: --most {}", of.sessions.len()));
-    }
-    if !of.others.is_empty() {
-        last.push(format!("Other variants (--variant): {}.", of.others.join(", ")));
-    }
-    blocks.push(Part::Text(format!("\n{}\n", last.join("\n"))));
-    print(&lay_out(&blocks, width()))?;
-    Ok(ExitStatus::Done)
-}
-
-/// Characters of a task.
-const TITLE: usize = 40;
 
 /// Says where a figure is.
 fn drawn(what: &str, path: &Path, output: Output) -> anyhow::Result<ExitStatus> {
