@@ -1,3 +1,5 @@
+//! Tests of two runs side by side, and of nights that are known.
+
 use super::*;
 use crate::report::statistics::synthetic::{Spec, TINY, write_run};
 use crate::store::{TableWriter, TrajectoryRow};

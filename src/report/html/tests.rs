@@ -1,3 +1,5 @@
+//! Tests of the page of a run.
+
 use super::*;
 use crate::report::Options;
 use crate::report::load::Population;
