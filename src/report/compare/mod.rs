@@ -158,7 +158,8 @@ pub fn compare(base: &Path, new: &Path, options: &Options) -> anyhow::Result<Com
         match before.get(&line.label) {
             None => only_new.push(line.label.clone()),
             Some(other) => {
-                changed.extend(same::other_settings(other, line));
+                let [there, here] = [(&base.run, other), (&new.run, line)].map(|(run, line)| id(run, line));
+                changed.extend(same::other_settings(other, line, there == here));
                 pairs.push((other, line));
             }
         }
@@ -194,6 +195,11 @@ pub fn compare(base: &Path, new: &Path, options: &Options) -> anyhow::Result<Com
         population: options.population.name(),
         cluster: options.population.cluster(),
     })
+}
+
+/// What its parameters, policy and seed make of a variant.
+fn id<'r>(run: &'r Run, line: &Line) -> Option<&'r str> {
+    Some(run.variants[*line.members.first()?].variant.as_str())
 }
 
 /// A run with its lines.

@@ -70,11 +70,15 @@ fn manifest(run: &Path) -> anyhow::Result<Value> {
     serde_json::from_slice(&text).with_context(|| format!("{} is damaged", path.display()))
 }
 
-/// What a variant of one label was set to in two runs, if that differs.
-pub(super) fn other_settings(base: &Line, new: &Line) -> Option<String> {
+/// What a variant of one label was set to in two runs, if that differs; `is_same_id` says whether its ids are the same.
+pub(super) fn other_settings(base: &Line, new: &Line, is_same_id: bool) -> Option<String> {
     let of = |line: &Line| format!("{}; {}", settings(&line.params), settings(&line.trigger_params));
     let (before, after) = (of(base), of(new));
-    (before != after).then(|| format!("{}: {before} was set before, {after} now", new.label))
+    match (is_same_id, before == after) {
+        (true, _) => None,
+        (_, true) => Some(format!("{}: its policy is another now", new.label)),
+        _ => Some(format!("{}: {before} was set before, {after} now", new.label)),
+    }
 }
 
 fn settings(params: &serde_json::Map<String, Value>) -> String {
