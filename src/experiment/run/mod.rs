@@ -178,10 +178,7 @@ fn try_again(plan: &Plan, out: &Path, shard: &[&Unit]) -> anyhow::Result<()> {
     if units.is_empty() {
         return Ok(());
     }
-    tracing::warn!(
-        "{} units have cells whose program was given up or had changed: they are done again",
-        units.len()
-    );
+    tracing::warn!("units done again, since a program was given up or had changed: {}", units.len());
     if finish::is_finished(out)? {
         fresh::reopen(out)?;
     }
