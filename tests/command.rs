@@ -343,7 +343,7 @@ const SEEN: [(&str, &str, &str); 12] = [
         "no answer within 5 s",
     ),
     ("beyond", "good['value'] = 1.5", "its `value` is outside of its range"),
-    ("nan", "good['value'] = float('nan')", "it is no answer"),
+    ("nan", "good['value'] = float('nan')", "`NaN` and `Infinity` are no numbers in JSON"),
     ("empty", "del good['value']", "it has no `value`"),
 ];
 
@@ -416,6 +416,13 @@ fn what_a_user_sees_of_scores_that_misbehave() {
         let page = fs::read_to_string(at(name).join("report/summary.md")).unwrap();
         assert!(page.contains(says), "{page}");
     };
-    failed("failing", "sys.exit('out of ink')", "was given up: 5 answers in a row could not be used");
+    // One that is given up costs its own values alone.
+    let (output, told) = run(&[("failing", "sys.exit('out of ink')".to_owned())], "failing");
+    assert!(output.status.success(), "{told}");
+    let says = "is given up: 5 answers in a row could not be used; the last: it ended (exit status: 1)";
+    assert!(told.contains(says) && told.contains("out of ink"), "{told}");
+    program(place.path(), &["report", "failing"]);
+    let page = fs::read_to_string(at("failing/report/own.md")).unwrap();
+    assert!(page.lines().any(|line| line.starts_with("| drop-all") && line.contains("1.000")), "{page}");
     failed("changing", "open(__file__, 'a').write('#')", "has changed: it is changing 1 ");
 }

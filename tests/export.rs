@@ -276,3 +276,24 @@ fn a_prompt_is_written_in_each_form() {
     assert!(error.contains("no variant `mask`\nhint: these are: full"), "{error}");
     assert!(refused(&["export", "data", "--variant", "full"]).contains("data is no run"));
 }
+
+/// Which one it is stands on the console, and how many it could have been.
+#[test]
+fn of_several_variants_the_one_taken_is_told() {
+    let place = Place(tempfile::tempdir().unwrap());
+    fs::write(place.at("log.jsonl"), LOG.replace('\n', "")).unwrap();
+    let strategies = "[[strategies]]\nname = \"mask\"\n[[strategies]]\nname = \"mask\"\nkeep_last = 1\n[[strategies]]\nname = \"full\"\n[[triggers]]\nname = \"turns\"\nn = 1\n";
+    fs::write(place.at("x.toml"), format!("name = \"x\"\n{strategies}")).unwrap();
+    place.program(&["ingest", "log.jsonl", "--out", "data"]);
+    place.program(&["run", "x.toml", "--data", "data", "--out", "run"]);
+    let told = |name: &str| {
+        let output = place.program(&["export", "run", "--variant", name]);
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert!(
+        told("mas").contains("`mas` is part of 2 variants: `mask") && told("mas").contains("1 more fit"),
+        "{}",
+        told("mas")
+    );
+    assert!(!told("full").contains("more fit"), "{}", told("full"));
+}

@@ -49,6 +49,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
                 "models",
                 "params",
                 "policies",
+                "programs",
                 "replay",
                 "scores",
                 "settings",

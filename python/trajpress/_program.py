@@ -12,7 +12,7 @@ PROTOCOL = 1
 
 
 class Message(TypedDict, total=False):
-    """A message in the form of OpenAI. A new one has no ``id``."""
+    """A message in the form of OpenAI. A new one has no ``id``, and is the user's: another ``role`` is refused."""
 
     id: str
     """What names it among those of its event."""

@@ -101,6 +101,11 @@ pub(super) fn is_complete(out: &Path, manifest: &str) -> anyhow::Result<bool> {
     }
 }
 
+/// Whether some run is complete here, be its tables damaged or not.
+pub(super) fn is_finished(out: &Path) -> anyhow::Result<bool> {
+    Ok(Success::read(out)?.is_some())
+}
+
 /// Counts scored and failed cells of a finished run.
 pub(super) fn count_cells(out: &Path) -> anyhow::Result<(u64, u64)> {
     let table: TableReader<CellStatus> =

@@ -14,21 +14,31 @@ pub fn goal(log: &Log, turn: u32) -> Option<&str> {
     steps.iter().find(is_goal).map(|step| step.text.as_str())
 }
 
-/// A block as a message.
-pub fn message(log: &Log, id: usize, block: &Block) -> Value {
-    let (kind, step) = match block.content {
+/// What a block is in a log, and the step that it is of, if it is one.
+fn about(log: &Log, block: &Block) -> (&'static str, Option<u32>) {
+    match block.content {
         Content::Generated { .. } => ("generated", None),
         Content::Excerpt { .. } => ("excerpt", None),
         Content::Step(step) | Content::Placeholder { step, .. } => (log.kind(step).name(), Some(step)),
-    };
-    let role = match step.map(|step| (log.kind(step), log.trajectory.steps[step as usize].role)) {
+    }
+}
+
+/// Who says a block.
+pub fn role(log: &Log, block: &Block) -> &'static str {
+    let step = about(log, block).1;
+    match step.map(|step| (log.kind(step), log.trajectory.steps[step as usize].role)) {
         Some((Kind::Observation, _)) => "tool",
         Some((_, Role::Agent)) => "assistant",
         Some((_, Role::System)) => "system",
         _ => "user",
-    };
+    }
+}
+
+/// A block as a message.
+pub fn message(log: &Log, id: usize, block: &Block) -> Value {
+    let (kind, step) = about(log, block);
     let mut message = json!({
-        "id": id.to_string(), "role": role, "content": block.text(log),
+        "id": id.to_string(), "role": role(log, block), "content": block.text(log),
         "kind": kind, "turn": block.turn, "tokens": block.tokens,
     });
     let Some(step) = step else { return message };

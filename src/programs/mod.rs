@@ -7,16 +7,18 @@ pub mod messages;
 pub mod process;
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
 use process::{Failure, Hello, Spec};
 
-/// Answers in a row that could not be used, by program.
-static FAILED: LazyLock<Mutex<HashMap<Spec, u32>>> = LazyLock::new(Mutex::default);
+/// Answers in a row that could not be used, by program, and why the last could not.
+static FAILED: LazyLock<Mutex<HashMap<Spec, (u32, String)>>> = LazyLock::new(Mutex::default);
 /// Of so many it is given up: more would each take as long as it is waited for.
 const GIVEN_UP: u32 = 5;
 
@@ -57,28 +59,43 @@ pub fn greet(spec: &Spec) -> anyhow::Result<(String, Hello)> {
 /// cannot be used.
 ///
 /// # Errors
-/// It is given up, or is another one now.
+/// It is another one now.
 pub fn ask<T>(
     spec: &Spec,
     program: &str,
     request: impl FnOnce(u64) -> Value,
     read: impl FnOnce(&str, u64) -> Result<T, String>,
 ) -> anyhow::Result<Result<T, Failure>> {
-    let failed = |change: &dyn Fn(u32) -> u32| {
-        let mut failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
-        let n = failed.entry(spec.clone()).or_default();
-        *n = change(*n);
-        *n
-    };
-    anyhow::ensure!(
-        failed(&|n| n) < GIVEN_UP,
-        "{} was given up: {GIVEN_UP} answers in a row could not be used",
-        shown(spec)
-    );
+    if let Some((GIVEN_UP, last)) = FAILED.lock().unwrap_or_else(PoisonError::into_inner).get(spec) {
+        return Ok(Err(Failure::given_up(why(last))));
+    }
     let answer = once(spec, program, request, read)?;
-    failed(&|n| if answer.is_ok() { 0 } else { n + 1 });
+    let mut failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
+    let (n, last) = failed.entry(spec.clone()).or_default();
+    match &answer {
+        // Once given up it stays so, whatever another thread still gets of it.
+        _ if *n == GIVEN_UP => {}
+        Ok(_) => *n = 0,
+        Err(failure) => {
+            (*n, *last) = (*n + 1, failure.to_string());
+            if *n == GIVEN_UP {
+                tracing::warn!("{} is given up: {}", shown(spec), why(last));
+            }
+        }
+    }
     Ok(answer)
 }
+
+fn why(last: impl Display) -> String {
+    format!("{GIVEN_UP} answers in a row could not be used; the last: {last}")
+}
+
+/// Whether the error of a cell is one of a program that may be mended by now.
+pub fn may_pass(error: &str) -> bool {
+    error.contains(process::WAS_GIVEN_UP) || error.contains(HAS_CHANGED)
+}
+
+const HAS_CHANGED: &str = "has changed: it is";
 
 fn once<T>(
     spec: &Spec,
@@ -93,7 +110,7 @@ fn once<T>(
     let now = process.now(spec).context("the files of the program cannot be read any more")?;
     anyhow::ensure!(
         program.is_empty() || now == program,
-        "{} has changed: it is {now} now, and was {program} when the experiment was read\nhint: start the run again",
+        "{} {HAS_CHANGED} {now} now, and was {program} when the experiment was read\nhint: start the run again with `--replace`, which takes over what it does not change, or `--fresh`",
         shown(spec),
     );
     let number = process.next_number();
@@ -102,6 +119,17 @@ fn once<T>(
         process::put(spec, process);
         Ok(answer)
     }))
+}
+
+/// A line of a program as JSON, or why it is none.
+pub fn parsed<T: DeserializeOwned>(line: &str) -> Result<T, String> {
+    serde_json::from_str(line).map_err(|error| {
+        let finite = line.replace("NaN", "0").replace("Infinity", "0");
+        match serde_json::from_str::<IgnoredAny>(&finite) {
+            Ok(_) => "`NaN` and `Infinity` are no numbers in JSON".to_owned(),
+            Err(_) => format!("it is no answer ({error})"),
+        }
+    })
 }
 
 /// How a program is called in messages.

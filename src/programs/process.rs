@@ -14,6 +14,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use crate::files::ends::before_a_signal;
@@ -64,7 +65,11 @@ enum Why {
     Ended(String),
     TooLong,
     Unusable { line: String, why: String },
+    GivenUp(String),
 }
+
+/// So begins the failure of one that was asked too often for nothing.
+pub const WAS_GIVEN_UP: &str = "was given up:";
 
 /// What came in the place of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,9 +80,18 @@ pub enum What {
 }
 
 impl Failure {
+    /// Of a program that is asked no more.
+    pub fn given_up(why: String) -> Self {
+        Failure { why: Why::GivenUp(why), last_words: String::new() }
+    }
+
+    pub fn is_given_up(&self) -> bool {
+        matches!(self.why, Why::GivenUp(_))
+    }
+
     pub fn what(&self) -> What {
         match self.why {
-            Why::NotStarted(_) | Why::Late(_) | Why::Ended(_) => What::Nothing,
+            Why::NotStarted(_) | Why::Late(_) | Why::Ended(_) | Why::GivenUp(_) => What::Nothing,
             Why::TooLong => What::TooLong,
             Why::Unusable { .. } => What::Unusable,
         }
@@ -91,10 +105,12 @@ impl fmt::Display for Failure {
             Why::Late(seconds) => write!(f, "no answer within {seconds} s")?,
             Why::Ended(status) => write!(f, "it ended ({status})")?,
             Why::TooLong => write!(f, "an answer of more than {} MB", LONGEST >> 20)?,
+            Why::GivenUp(why) => write!(f, "{WAS_GIVEN_UP} {why}")?,
             Why::Unusable { line, why } => {
                 let begin: String = line.chars().take(80).collect();
                 write!(f, "it wrote `{begin}`: {why}")?;
-                if !line.starts_with('{') {
+                let is_json = serde_json::from_str::<IgnoredAny>(line).is_ok();
+                if !is_json && !line.starts_with('{') {
                     write!(f, "\nhint: its standard output is for answers alone")?;
                 }
             }
@@ -168,7 +184,8 @@ impl Process {
         die_with_us();
         let mark = mark();
         let mut command = std::process::Command::new(name);
-        command.args(arguments).env(MARK, &mark);
+        // The order of Python's sets is drawn anew for each process, and answers with it.
+        command.args(arguments).env(MARK, &mark).env("PYTHONHASHSEED", "0");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);

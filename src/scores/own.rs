@@ -121,7 +121,7 @@ struct Sums {
 /// Scores a replay by all programs.
 ///
 /// # Errors
-/// One was given up, or is another one than when the experiment was read.
+/// One is another one than when the experiment was read.
 pub fn score(log: &Log, run: &Run, all: &[Own], seed: u64, rows: &mut Rows) -> anyhow::Result<()> {
     if all.is_empty() || log.n_segments > 1 {
         return Ok(());
@@ -206,7 +206,10 @@ fn ask(own: &Own, shown: Option<&Shown>) -> anyhow::Result<Option<(Option<f64>, 
     };
     let read = |line: &str, number| read(line, number, own.about.range);
     let answer = programs::ask(&spec, &own.about.program, request, read)?;
-    if let Err(failure) = &answer {
+    // That it was given up has been told, and holds for all events from there on.
+    if let Err(failure) = &answer
+        && !failure.is_given_up()
+    {
         tracing::warn!("{}: an event has no value: {failure}", programs::shown(&spec));
     }
     Ok(answer.ok())
@@ -214,7 +217,7 @@ fn ask(own: &Own, shown: Option<&Shown>) -> anyhow::Result<Option<(Option<f64>, 
 
 /// `{"event", "value", "weight"}`: a number in the range or null, and how much it counts, 1 if it is not said.
 fn read(line: &str, number: u64, [low, high]: [Option<f64>; 2]) -> Result<(Option<f64>, f64), String> {
-    let answer: Value = serde_json::from_str(line).map_err(|error| format!("it is no answer ({error})"))?;
+    let answer: Value = programs::parsed(line)?;
     if answer["event"].as_u64() != Some(number) {
         return Err(format!("it answers event {}, asked was {number}", answer["event"]));
     }

@@ -51,5 +51,7 @@ table! {
     pub struct CellStatus in "cells" {
         /// ok or error.
         pub status: String,
+        /// Error text; null when ok.
+        pub error: Option<String>,
     }
 }

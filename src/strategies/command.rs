@@ -108,6 +108,9 @@ impl Strategy for Command {
             |number| self.request(number, scope, seed),
             |line, number| answer::edits(line, number, scope),
         )?;
+        if let Err(failure) = &answer {
+            anyhow::ensure!(!failure.is_given_up(), "{} {failure}", programs::shown(&spec));
+        }
         Ok(answer.unwrap_or_else(|failure| {
             tracing::warn!("{}: `{}` stands in: {failure}", programs::shown(&spec), self.fallback.name());
             env.work.degenerate.push(flaw(&failure));

@@ -117,10 +117,20 @@ pub struct Variant {
 }
 
 impl Variant {
-    /// The one that this names: the beginning of an id, a label, or else a part of one.
+    /// The one that this names: the beginning of an id, a label, or else a part of one. Of several the first, which is told.
     pub fn find<'a>(all: &'a [Variant], name: &str) -> Option<&'a Variant> {
-        let exact = all.iter().find(|v| v.id.starts_with(name) || v.label == name);
-        exact.or_else(|| all.iter().find(|v| v.label.contains(name)))
+        let mut fit: Vec<&Variant> =
+            all.iter().filter(|v| v.id.starts_with(name) || v.label == name).collect();
+        if fit.is_empty() {
+            fit = all.iter().filter(|v| v.label.contains(name)).collect();
+        }
+        if let [first, others @ ..] = &fit[..]
+            && !others.is_empty()
+        {
+            let (n, label) = (others.len(), crate::text::escape::line(&first.label));
+            tracing::warn!("`{name}` is part of {} variants: `{label}` is taken, {n} more fit", n + 1);
+        }
+        fit.first().copied()
     }
 
     /// Name of its model of embeddings.

@@ -107,6 +107,7 @@ pub fn run_with(
     // Any number of processes may work at one run; but nothing else may write there.
     if !options.finish {
         make_room(out, || manifest::is_replaced(plan, data, options, &selection, out))?;
+        try_again(plan, out, &shard(&units, options.shard))?;
     }
     let _lock = Lock::together(out, "run")?;
     check_out(out, options)?;
@@ -169,6 +170,19 @@ fn make_room(out: &Path, is_replaced: impl Fn() -> anyhow::Result<bool>) -> anyh
         }
     }
     Ok(())
+}
+
+/// Makes units of the shard undone whose programs were given up. A run that was complete is so no more.
+fn try_again(plan: &Plan, out: &Path, shard: &[&Unit]) -> anyhow::Result<()> {
+    let units = parts::to_try_again(out, shard);
+    if units.is_empty() {
+        return Ok(());
+    }
+    tracing::warn!("units done again, since a program was given up or had changed: {}", units.len());
+    if finish::is_finished(out)? {
+        fresh::reopen(out)?;
+    }
+    units.iter().try_for_each(|unit| parts::remove(plan, out, unit))
 }
 
 /// Refuses a folder that a run must not write into, or that there is nothing to finish in. Changes

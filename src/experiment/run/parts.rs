@@ -12,8 +12,10 @@ use super::super::publish::{self, Published, Scratch};
 use super::super::rows::{CellPart, UnitRows};
 use super::super::units::{self, Unit, part, part_of};
 use crate::files::reach;
+use crate::programs::may_pass;
 use crate::store::{
-    CellRow, ContextRow, EventRow, ItemRow, Row, ScoreRow, TableWriter, TimelineRow, UnitRow,
+    CellRow, CellStatus, ContextRow, EventRow, ItemRow, Row, ScoreRow, TableReader, TableWriter, TimelineRow,
+    UnitRow,
 };
 use crate::text::escape;
 
@@ -70,6 +72,37 @@ pub(super) fn is_sound(plan: &Plan, out: &Path, group: &str, id: &str) -> anyhow
         }
     }
     Ok(true)
+}
+
+/// Published units with cells that failed for what may be mended by now: those are done again.
+pub(super) fn to_try_again<'u>(out: &Path, units: &[&'u Unit]) -> Vec<&'u Unit> {
+    let may_pass = |row: &CellStatus| row.error.as_deref().is_some_and(may_pass);
+    let mut found = Vec::new();
+    for unit in units {
+        // What cannot be read is told where it is checked.
+        let Ok(table) = TableReader::<CellStatus>::open(&part(out, CellRow::TABLE, unit)) else { continue };
+        let mut is_one = false;
+        for row_group in 0..table.row_groups().len() {
+            let _ = table.scan(row_group, |rows| is_one |= rows.iter().any(may_pass));
+        }
+        found.extend(is_one.then_some(*unit));
+    }
+    found
+}
+
+/// Deletes the parts of a unit, so that it is done again.
+pub(super) fn remove(plan: &Plan, out: &Path, unit: &Unit) -> anyhow::Result<()> {
+    // `cells` first: without it the unit is not published.
+    let parts = tables(plan).rev().map(|table| part(out, table, unit));
+    for path in parts.chain([digests(out, &unit.group, &unit.id)]) {
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("cannot remove {}", path.display()));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Moves published units that are not sound out of the way, so that they are done again.

@@ -258,6 +258,25 @@ fn a_bad_cell_is_a_row_and_the_rest_is_kept() {
     assert_eq!((again.done, again.cells_error), (0, 8));
 }
 
+/// The next run tries those again, and makes the same tables as one without errors.
+#[test]
+fn cells_whose_program_was_given_up_are_tried_again() {
+    let place = Place::new();
+    let failing = |d: &Dataset, u: &Unit, p: &Plan, f: &(dyn Fn(u64) + Sync)| {
+        let is_bad = u.trajectories.iter().any(|&i| d.entries()[i].id == "t04");
+        anyhow::ensure!(!is_bad, "program `x` was given up: 5 answers in a row could not be used");
+        rows(d, u, p, f)
+    };
+    let outcome = place.run("r", &Options::default(), &failing).unwrap();
+    assert!(outcome.finished && outcome.cells_error == 7);
+    let again = place.run("r", &Options::default(), &rows).unwrap();
+    assert!(again.finished && again.done > 0 && again.skipped > 0, "{again:?}");
+    assert_eq!((again.cells_error, again.nondeterministic), (0, 0));
+    place.run("whole", &Options::default(), &rows).unwrap();
+    assert!(tables(&place.out("r")) == tables(&place.out("whole")));
+    assert_eq!(place.run("r", &Options::default(), &rows).unwrap().done, 0);
+}
+
 #[test]
 fn rows_of_a_unit_must_be_those_of_its_cells() {
     let place = Place::new();

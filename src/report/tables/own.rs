@@ -42,7 +42,7 @@ impl<'a> Row<'a> {
     }
 
     fn is_scored(&self) -> bool {
-        self.own.iter().any(|(value, _)| value.n_trajectories > 0)
+        self.own.iter().any(|(value, unscored)| value.n_trajectories > 0 || unscored.is_some())
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a program answers, as edits.
 //!
 //! `{"event", "messages"}`: the messages that stand in the place of the scope. One with the id of a message that was shown is that one, with
-//! another `content` an edited one; one without an id is new. What is not named goes. Or `{"event", "edits"}`: what changes,
+//! another `content` an edited one; one without an id is new, and the user's. What is not named goes. Or `{"event", "edits"}`: what changes,
 //! `{"drop": id}`, `{"mask": id, "text"}`, `{"insert": text, "before": id}`; what is not named stays.
 
 use std::collections::BTreeMap;
@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::super::Scope;
 use crate::context::log::Log;
 use crate::context::{Block, Content, Edit, Piece};
+use crate::programs::{messages, parsed};
 
 #[derive(Deserialize)]
 struct Answer {
@@ -23,6 +24,7 @@ struct Answer {
 #[derive(Deserialize)]
 struct Said {
     id: Option<Value>,
+    role: Option<Value>,
     content: Option<Value>,
 }
 
@@ -46,7 +48,7 @@ enum Fate {
 
 /// The edits that an answer to this request asks for, or why it is none.
 pub(super) fn edits(line: &str, number: u64, scope: &Scope<'_>) -> Result<Vec<Edit>, String> {
-    let answer: Answer = serde_json::from_str(line).map_err(|error| format!("it is no answer ({error})"))?;
+    let answer: Answer = parsed(line)?;
     if answer.event != Some(number) {
         return Err(format!("it answers event {:?}, asked was {number}", answer.event.unwrap_or_default()));
     }
@@ -79,15 +81,25 @@ impl Plan<'_> {
     fn read_messages(&mut self, messages: Vec<Said>) -> Result<(), String> {
         self.fates = vec![Fate::Goes; self.blocks.len()];
         let (mut next, mut new) = (0, Vec::new());
-        for Said { id, content } in messages {
+        for Said { id, role, content } in messages {
             let text = content.as_ref().map(text).transpose()?;
+            let is_role = |other: &str| role.as_ref().is_none_or(|role| role.is_null() || role == other);
             let Some(id) = id.filter(|id| !id.is_null()) else {
+                if !is_role("user") {
+                    let role = role.unwrap_or_default();
+                    return Err(format!("a new message has the role {role}, and can have `user` alone"));
+                }
                 new.extend(Some(text.ok_or("a new message has no `content`")?).filter(|t| !t.is_empty()));
                 continue;
             };
             let at = self.find(&id)?;
             if at < next {
                 return Err(format!("the message {id} stands twice, or behind a later one"));
+            }
+            let shown = messages::role(self.log, &self.blocks[at]);
+            if !is_role(shown) {
+                let role = role.unwrap_or_default();
+                return Err(format!("the message {id} has the role {role}, shown was `{shown}`"));
             }
             if !new.is_empty() {
                 self.inserts.insert(at, std::mem::take(&mut new));
