@@ -69,6 +69,17 @@ fn the_cheapest_that_loses_no_more_is_set() {
     let set = &told["set"];
     assert!(set["money_saved"].as_f64().unwrap() >= 0.01, "{set:#}");
     assert!(set["needs_lost"].as_f64().unwrap() <= 1.05 * set["needs_lost_by_reference"].as_f64().unwrap());
+    // For people: what is set, and what that costs beside the reference in words.
+    let text =
+        String::from_utf8(advise(dir.path(), &["--window", "6000"]).stdout).unwrap().replace('\n', " ");
+    let parts = [
+        "It sets ",
+        "it or the reference compressed something",
+        "of its prompts are over the window",
+        "a session.",
+    ];
+    assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+    assert!(text.contains("1.00 fewer a session") && text.contains("loses 25.0 % less, at least"), "{text}");
     // No control is ever a candidate, and none that did nothing.
     let all = told["all"].as_array().unwrap();
     assert!(all.iter().all(|of| of["compressions"].as_u64().unwrap() > 0));
@@ -84,6 +95,15 @@ fn where_nothing_is_lost_but_by_the_cheap_ones_the_reference_stays() {
     assert_eq!((told["verdict"].as_str(), told["set"].is_null()), (Some("keep"), true), "{told:#}");
     let worse = told["all"].as_array().unwrap().iter().filter(|of| of["told"] == "worse").count();
     assert!(worse > 0, "{told:#}");
+}
+
+/// It looks at every result, and none here is as long as what it clips.
+#[test]
+fn events_that_change_no_prompt_are_no_compressions() {
+    let dir = tempfile::tempdir().unwrap();
+    logs(dir.path(), 20, |_| true);
+    let told = group(dir.path(), &["--window", "40k", "--reference", "mini-swe-agent"]);
+    assert_eq!(told["reference_compressions"], 0, "{told:#}");
 }
 
 #[test]
@@ -160,7 +180,8 @@ fn a_sweep_has_a_row_a_combination() {
 /// What is asked for is counted before it is made.
 #[test]
 fn a_grid_that_is_too_large_is_refused_at_once() {
-    let many: Vec<String> = (0..5).map(|key| format!("scope.k{key}={}", ["1"; 1_000].join(","))).collect();
+    let values: Vec<String> = (0..1_000).map(|value| value.to_string()).collect();
+    let many: Vec<String> = (0..5).map(|key| format!("scope.k{key}={}", values.join(","))).collect();
     let mut command = Command::new(env!("CARGO_BIN_EXE_trajpress"));
     command.args(["sweep", ".", "--preset", "gemini-cli"]);
     many.iter().for_each(|of| _ = command.args(["--vary", of]));

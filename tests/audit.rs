@@ -90,13 +90,22 @@ fn a_compaction_is_told_with_what_it_cost() {
     // At 5 and 25 dollars a million: the prompt before with what was logged since, and the words of the summary.
     let cost = of["cost_of_summary_at_most"].as_f64().unwrap();
     assert!(cost > 320.0 * 5e-6 && cost < 500.0 * 5e-6 + 40.0 * 25e-6, "{cost}");
+    // What the summary cost is paid back later than the cache alone, if at all.
+    let paid = |key: &str| of[key].as_u64().unwrap_or(u64::MAX);
+    assert!(paid("paid_after_calls") < paid("paid_after_calls_with_summary"), "{of:#}");
     let again = of["read_again"].as_array().unwrap();
     assert_eq!(again.len(), 1, "{of:#}");
     assert!(again[0]["path"].as_str().unwrap().ends_with("src/a.rs"), "{of:#}");
     assert_eq!((&again[0]["before"], &again[0]["turn"]), (&json!(1), &json!(first + 1)));
     // For people: the same, in words.
     let text = audit(&path, &[]);
-    let parts = ["prompt 320 -> 90 tokens as billed", "lost cache: ", "`src/zeta.rs`", "licence of any file"];
+    let parts = [
+        "prompt 320 -> 90 tokens as billed",
+        "lost cache: ",
+        "; with that not paid back by",
+        "`src/zeta.rs`",
+        "licence of any file",
+    ];
     for part in parts.into_iter().chain(["read again, unchanged: 1"]) {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -274,6 +283,35 @@ fn a_log_without_compactions_says_so() {
         session().lines().take_while(|l| !l.contains("compact_boundary")).map(line_of).collect();
     fs::write(&path, log).unwrap();
     assert!(audit(&path, &[]).contains("none of them records that its past was compacted or edited"));
+}
+
+/// Files that a product puts back behind a compaction without a line in the log may hold what seems to be lost.
+#[test]
+fn what_is_lost_is_not_told_where_the_prompt_holds_what_is_not_logged() {
+    let call = |tokens| turn(8, tokens, "Bash", &json!({"command": "cat notes.txt"}), "done without output");
+    let log = |tokens| session().replace(&call(90), &call(tokens));
+    let lost = |tokens| told(&log(tokens))["compactions"][0].clone();
+    assert_eq!(lost(2_500)["prompt_after_not_in_the_log"], Value::Null);
+    assert!(lost(2_500)["lost"].is_array());
+    let of = lost(9_000);
+    assert!(of["prompt_after_not_in_the_log"].as_u64().is_some_and(|n| n > 8_000), "{of:#}");
+    assert_eq!((&of["lost"], &of["read_again"]), (&Value::Null, &Value::Null), "{of:#}");
+}
+
+/// A log that the user pasted is one entry; what a harness put around a command is none.
+#[test]
+fn pasted_lines_are_one_entry() {
+    let pasted: String =
+        (0..12).map(|i| format!("12:00:{i:02} INFO the worker number {i} is up again\\n")).collect();
+    let words = format!(
+        "Look at this log of mine:\\n\\n{pasted}\\n<command-args>Mend the worker that is down.</command-args>"
+    );
+    let log = session().replace("Never change the licence of any file.", &words);
+    let of = &told(&log)["compactions"][0]["user_words_gone"];
+    let lines: Vec<u64> =
+        of.as_array().unwrap().iter().map(|of| of["pasted_lines"].as_u64().unwrap()).collect();
+    assert_eq!(lines, [0, 0, 12, 0], "{of:#}");
+    assert_eq!(of[3]["text"], "Mend the worker that is down.");
 }
 
 /// The agent of an ATIF file keeps the task; its summary is what the user's steps behind the mark say.

@@ -78,6 +78,7 @@ pub struct Compared {
     pub cost: [f64; 2],
     /// Compressions.
     pub n_events: usize,
+    pub n_prompts: usize,
     /// Prompts that do not fit the window: of it, of the reference.
     pub n_over: [usize; 2],
     pub excess: Excess,
@@ -211,8 +212,22 @@ impl Compared {
     }
 
     /// Whether no more of its prompts are longer than the window than of the reference's.
-    pub fn fits(&self) -> bool {
+    pub fn is_over_no_more(&self) -> bool {
         self.n_over[0] <= self.n_over[1]
+    }
+
+    /// Whether most of its prompts are longer than the window, so that it cannot run there whatever the reference does.
+    pub fn is_mostly_over(&self) -> bool {
+        2 * self.n_over[0] > self.n_prompts
+    }
+
+    /// Share of its prompts that are longer than the window; null without prompts.
+    pub fn over(&self) -> Option<f64> {
+        (self.n_prompts > 0).then(|| self.n_over[0] as f64 / self.n_prompts as f64)
+    }
+
+    pub fn fits(&self) -> bool {
+        self.is_over_no_more() && !self.is_mostly_over()
     }
 
     /// `keeps` is what the reference's own summaries keep at most.
@@ -237,6 +252,7 @@ struct Beside {
     /// Tokens, billed tokens and money: of the candidate, of the reference.
     spent: Vec<[[f64; 2]; 3]>,
     n_events: Vec<usize>,
+    n_prompts: Vec<usize>,
     /// Prompts that do not fit the window: of the candidate, of the reference.
     n_over: Vec<[usize; 2]>,
 }
@@ -264,6 +280,7 @@ impl Beside {
             },
             spent: sessions.iter().map(spent).collect(),
             n_events: sessions.iter().map(|session| session.plays.played[compared].n_events).collect(),
+            n_prompts: sessions.iter().map(|session| session.plays.played[compared].n_prompts).collect(),
             n_over: sessions.iter().map(over).collect(),
         }
     }
@@ -279,6 +296,7 @@ impl Beside {
             saved: [0, 1, 2].map(|what| saved(sum(what))),
             cost: sum(2),
             n_events: at.iter().map(|&at| self.n_events[at]).sum(),
+            n_prompts: at.iter().map(|&at| self.n_prompts[at]).sum(),
             n_over: [0, 1].map(|side| at.iter().map(|&at| self.n_over[at][side]).sum()),
             excess: Excess::of(&some(&self.pairs)),
             with_empty: self.with_empty.as_ref().map(|pairs| Excess::of(&some(pairs))),

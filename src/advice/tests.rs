@@ -13,6 +13,7 @@ fn session(number: u32, policies: &[(usize, f64)]) -> Session {
         tokens: [100.0, cost],
         billed: [0.0; 2],
         cost: [100.0, cost],
+        n_prompts: 4,
         n_over: 0,
         paid_after: vec![],
         fates: (0..10).map(|need| if need < n_lost { LOST } else { KEPT }).collect(),
@@ -82,6 +83,19 @@ fn what_does_not_fit_the_window_is_not_set() {
     all[150].plays.played[0].n_over = 1;
     all[8].plays.played[0].n_over = 1;
     assert_eq!(advise(&all, Policy::Plain(0), &[plain(1)], 0.05).verdict, Verdict::Set);
+}
+
+/// The reference is no better, and yet it cannot run there.
+#[test]
+fn what_is_mostly_over_the_window_is_not_set() {
+    let over = |n: usize| {
+        let mut all = sessions(200, worlds);
+        all.iter_mut().flat_map(|session| &mut session.plays.played).for_each(|played| played.n_over = n);
+        let advice = advise(&all, Policy::Plain(0), &[plain(1)], 0.05);
+        (advice.verdict, advice.all[0].over())
+    };
+    assert_eq!(over(2), (Verdict::Set, Some(0.5)));
+    assert_eq!(over(3), (Verdict::Keep, Some(0.75)));
 }
 
 /// The second half is other than the first, on which the cheap one looked good.

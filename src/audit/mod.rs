@@ -29,6 +29,9 @@ use words::Typed;
 pub use again::Again;
 pub use words::Words;
 
+/// Fewer tokens of a prompt that no step accounts for may be reminders, or a rate that is not exact.
+const UNLOGGED: f64 = 3_000.0;
+
 /// What was done to one session.
 pub struct Audit {
     pub compactions: Vec<Compaction>,
@@ -69,12 +72,17 @@ pub struct Compaction {
     pub kept_tokens: u64,
     /// What the call that wrote the summary cost at most, in price x tokens.
     pub summary_cost: Option<f64>,
+    /// Calls until shorter prompts had paid for that and the lost cache.
+    pub paid_with_summary: Option<u32>,
     /// Things used later of which the name (of a path the last part) stood in the summary or in what came behind it, without the line
     /// that says what they are.
     pub n_names_alone: usize,
     /// How much of the prompt before it the log shows, where the provider counted that: some logs begin in the middle of a session,
     /// or take out what a summary replaces.
     pub shown: Option<f64>,
+    /// Tokens of the first prompt that no step of the log accounts for, where these are many: some products put files back that they do
+    /// not log, so that what is lost and read again cannot be told.
+    pub unlogged: Option<u64>,
     /// Things that the summary names and no step before it, of so many that it names. None where the log does not show half of
     /// what was replaced.
     pub invented: Option<Vec<String>>,
@@ -259,11 +267,14 @@ impl Bench<'_> {
             let shown = self.shown(at);
             let is_shown = n_steps > 0 && shown.is_none_or(|share| share >= 0.5);
             let n_summary = tokenizer.count(&summaries[i]) as u32;
+            let summary_cost = self.summary_cost(at, &shorter, n_summary);
             all.push(Compaction {
                 summary_tokens: n_summary,
                 kept_tokens: stays[i].0.iter().map(|&step| u64::from(log.tokens[step as usize])).sum(),
-                summary_cost: self.summary_cost(at, &shorter, n_summary),
+                summary_cost,
+                paid_with_summary: self.paid(at, &shorter, summary_cost.unwrap_or(0.0), is_billed),
                 n_names_alone: lost[i].1,
+                unlogged: self.unlogged(at),
                 shown,
                 invented: is_shown.then_some(invented),
                 n_named,
@@ -314,6 +325,14 @@ impl Bench<'_> {
         Some((self.log.rate(before.turn)?.counted(before.tokens_sent) / usage.input as f64).min(1.0))
     }
 
+    /// Tokens of this prompt that are not in the log, as the calls before it have them, if a file may be among them.
+    fn unlogged(&self, at: usize) -> Option<u64> {
+        let (before, decision) = (&self.sent.decisions[at.checked_sub(1)?], &self.sent.decisions[at]);
+        let usage = self.log.usage(decision.turn).filter(|usage| usage.input > 0)?;
+        let more = usage.input as f64 - self.log.rate(before.turn)?.billed(decision.tokens_sent);
+        (more > UNLOGGED).then_some(more as u64)
+    }
+
     /// What the call that wrote a summary cost, which most logs do not show, if it read the whole prompt anew: the cache may serve
     /// that, and some products send a part.
     fn summary_cost(&self, at: usize, shorter: &Shorter, n_summary: u32) -> Option<f64> {
@@ -359,22 +378,32 @@ impl Bench<'_> {
         (shorter, billed.is_some())
     }
 
+    /// The provider's tokens, for which dollars are paid, to one of a prompt.
+    fn of_provider(&self, turn: u32, is_billed: bool) -> f64 {
+        self.log.rate(turn).filter(|_| !is_billed).map_or(1.0, |rate| rate.counted(1))
+    }
+
+    /// Calls until a shorter prompt has paid for the lost cache, and for `more` in price x tokens of the provider.
+    fn paid(&self, at: usize, shorter: &Shorter, more: f64, is_billed: bool) -> Option<u32> {
+        let turn = self.sent.decisions[at].turn;
+        let debt = shorter.debt(self.alive[at], self.tariff.at(turn));
+        shorter.pays(debt + more / self.of_provider(turn, is_billed), self.tariff.at(turn))
+    }
+
     /// What became of a prompt; `before` is the one before it, `is_billed` whether both are by the provider's count.
     fn change(&self, at: usize, shorter: &Shorter, before: u64, is_billed: bool) -> Change {
         let (log, decisions) = (self.log, &self.sent.decisions);
         let decision = &decisions[at];
-        let prices = self.tariff.at(decision.turn);
         let segment = |d: &Decision| log.turns[d.turn as usize].segment;
-        // Dollars are paid for the provider's tokens.
-        let rate = log.rate(decision.turn).filter(|_| !is_billed);
+        let debt = shorter.debt(self.alive[at], self.tariff.at(decision.turn));
         Change {
             turn: decision.turn,
             time: log.decided_at(decision.turn),
             before,
             after: shorter.with,
             is_billed,
-            cost: rate.map_or(1.0, |rate| rate.counted(1)) * shorter.debt(self.alive[at], prices),
-            paid_after: shorter.paid_after(self.alive[at], prices),
+            cost: self.of_provider(decision.turn, is_billed) * debt,
+            paid_after: self.paid(at, shorter, 0.0, is_billed),
             n_left: decisions[at + 1..].iter().take_while(|d| segment(d) == segment(decision)).count() as u32,
             n_steps: 0,
             lost: Vec::new(),

@@ -2,6 +2,9 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use crate::context::log::Log;
 use crate::text::runs::{Runs, words};
@@ -14,10 +17,31 @@ const LEAST: usize = 5;
 /// How Claude Code begins the first message of a session that carries out a plan: the model had written it.
 const OF_MODEL: &str = "Implement the following plan:";
 
-/// A sentence of the user.
+/// Runs of so many lines are pasted rather than typed; between fences fewer are.
+const PASTED: usize = 10;
+const FENCED: usize = 3;
+
+/// Tags of a harness, and what stands for an image.
+static TAG: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"<(/?)([a-z]+(?:-[a-z]+)+)>|\[image [^\]\n]*\]").expect("a pattern of ours")
+});
+/// The one tag around what the user typed.
+const ARGS: &str = "command-args";
+
+/// A sentence of the user, or what is gone of a run of pasted lines.
 pub struct Words {
     pub turn: u32,
     pub text: String,
+    /// 0 of what was typed.
+    pub n_pasted: usize,
+}
+
+/// A sentence of a step.
+struct Sentence<'a> {
+    step: u32,
+    text: &'a str,
+    /// Where the run of pasted lines begins that it is of.
+    run: Option<usize>,
 }
 
 /// What a session's user had typed, read once for all its compactions.
@@ -33,8 +57,8 @@ impl<'a> Typed<'a> {
     pub(super) fn of(log: &'a Log, sources: &'a Runs) -> Self {
         let mut typed = Typed { log, sources, said: HashMap::new() };
         let mut said: HashMap<Vec<u64>, u32> = HashMap::new();
-        for (_, sentence) in typed.sentences(0..log.n_steps() as u32) {
-            *said.entry(words(sentence)).or_default() += 1;
+        for sentence in typed.sentences(0..log.n_steps() as u32) {
+            *said.entry(words(sentence.text)).or_default() += 1;
         }
         typed.said = said;
         typed
@@ -51,25 +75,39 @@ impl<'a> Typed<'a> {
     ) -> Vec<Words> {
         let summary = Runs::new([summary]);
         let stands = |step: u32| step < until && (step >= steps.end || !is_gone(step));
-        let mut found = Vec::new();
-        for (step, sentence) in self.sentences(steps.clone()).filter(|(step, _)| goes(*step)) {
-            let of = words(sentence);
-            // A tag is what a harness put there, and an image says nothing.
-            if !sentence.starts_with('<')
-                && !sentence.starts_with("[image ")
-                && of.len() >= LEAST
-                && self.said.get(&of) == Some(&1)
-                && !summary.hold(&of)
-                && !self.sources.texts_with(&of).any(|step| stands(step as u32))
+        let mut found: Vec<Words> = Vec::new();
+        let mut last = None;
+        for Sentence { step, text, run } in self.sentences(steps.clone()).filter(|of| goes(of.step)) {
+            let of = words(text);
+            // A tag is what a harness put there.
+            if text.starts_with('<')
+                || of.len() < LEAST
+                || self.said.get(&of) != Some(&1)
+                || summary.hold(&of)
+                || self.sources.texts_with(&of).any(|step| stands(step as u32))
             {
-                found.push(Words { turn: self.log.turn_of(step), text: sentence.to_owned() });
+                continue;
             }
+            let place = run.map(|run| (step, run));
+            match found.last_mut().filter(|_| place.is_some() && place == last) {
+                Some(words) => {
+                    words.text += "\n";
+                    words.text += text;
+                    words.n_pasted += 1;
+                }
+                None => found.push(Words {
+                    turn: self.log.turn_of(step),
+                    text: text.to_owned(),
+                    n_pasted: usize::from(place.is_some()),
+                }),
+            }
+            last = place;
         }
         found
     }
 
-    /// What the user typed among these steps: step and sentence.
-    fn sentences(&self, steps: Range<u32>) -> impl Iterator<Item = (u32, &'a str)> + use<'a> {
+    /// What the user typed or pasted among these steps.
+    fn sentences(&self, steps: Range<u32>) -> impl Iterator<Item = Sentence<'a>> + use<'a> {
         let log = self.log;
         let typed = steps.filter(move |&step| {
             let step = &log.trajectory.steps[step as usize];
@@ -77,7 +115,106 @@ impl<'a> Typed<'a> {
         });
         typed.flat_map(move |step| {
             let text = log.trajectory.steps[step as usize].text.as_str();
-            statements(text, true).into_iter().map(move |range| (step, &text[range]))
+            let of_run = move |(run, is_pasted): (Range<usize>, bool)| {
+                let piece = &text[run.clone()];
+                let run = is_pasted.then_some(run.start);
+                statements(piece, true).into_iter().map(move |range| Sentence {
+                    step,
+                    text: &piece[range],
+                    run,
+                })
+            };
+            typed_parts(text).into_iter().flat_map(move |part| runs(text, part)).flat_map(of_run)
         })
+    }
+}
+
+/// A text without tags of a harness, what stands between them, and images.
+fn typed_parts(text: &str) -> Vec<Range<usize>> {
+    let tags: Vec<_> = TAG.captures_iter(text).collect();
+    let of = |tag: &regex::Captures<'_>| {
+        let name = tag.get(2).map(|name| name.range());
+        (tag.get(0).map_or(0..0, |all| all.range()), tag.get(1).is_some_and(|slash| !slash.is_empty()), name)
+    };
+    let tags: Vec<_> = tags.iter().map(of).collect();
+    let name = |name: &Option<Range<usize>>| name.clone().map(|name| &text[name]);
+    let closing = tags.iter().filter(|(_, closes, _)| *closes);
+    let closed: HashMap<Option<&str>, usize> = closing.map(|(at, _, of)| (name(of), at.start)).collect();
+    let (mut parts, mut from, mut within) = (Vec::new(), 0, None);
+    for (at, closes, of) in &tags {
+        let of = name(of);
+        if within.is_some() && !(*closes && of == within) {
+            continue;
+        }
+        if within.take().is_none() {
+            parts.push(from..at.start);
+        }
+        from = at.end;
+        let is_closed = closed.get(&of).is_some_and(|end| *end >= at.end);
+        if !closes && of != Some(ARGS) && is_closed {
+            within = of;
+        }
+    }
+    parts.push(from..text.len());
+    parts
+}
+
+/// Runs of lines of a part, without blank ones and fences in between, each with whether it was pasted.
+fn runs(text: &str, part: Range<usize>) -> Vec<(Range<usize>, bool)> {
+    let (mut all, mut start, mut at, mut is_fenced) = (Vec::new(), part.start, part.start, false);
+    for line in text[part.clone()].split_inclusive('\n') {
+        let is_fence = line.trim_start().starts_with("```");
+        if is_fence || line.trim().is_empty() && !is_fenced {
+            all.push((start..at, is_pasted(&text[start..at], is_fenced)));
+            start = at + line.len();
+            is_fenced ^= is_fence;
+        }
+        at += line.len();
+    }
+    all.push((start..at, is_pasted(&text[start..at], is_fenced)));
+    all
+}
+
+/// Many lines at once, which are no list: people write those.
+fn is_pasted(run: &str, is_fenced: bool) -> bool {
+    let is_entry = |line: &&str| {
+        let mark = line.split_whitespace().next().unwrap_or_default();
+        let number = mark.trim_end_matches(['.', ')']);
+        matches!(mark, "-" | "*" | "•")
+            || number.len() < mark.len() && number.bytes().all(|b| b.is_ascii_digit())
+    };
+    let n = run.lines().filter(|line| !line.trim().is_empty()).count();
+    is_fenced && n >= FENCED || n >= PASTED && 2 * run.lines().filter(is_entry).count() < n
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_and_images_are_no_words_of_the_user() {
+        let of = |text: &'static str| -> Vec<&str> {
+            let parts = typed_parts(text).into_iter().map(|part| text[part].trim());
+            parts.filter(|part| !part.is_empty()).collect()
+        };
+        let command =
+            "<command-message>fix is running</command-message>\n<command-args>mend it, please</command-args>";
+        assert_eq!(of(command), ["mend it, please"]);
+        assert_eq!(of("look [image image/png 311274 bytes] here"), ["look", "here"]);
+        assert_eq!(of("a Vec<u8> and <b>, <not-closed> stay"), ["a Vec<u8> and <b>,", "stay"]);
+        assert_eq!(of("<system-reminder>one <x-y> two</system-reminder> three"), ["three"]);
+    }
+
+    #[test]
+    fn many_lines_at_once_are_pasted() {
+        let of = |text: &str| -> Vec<bool> {
+            let all = runs(text, 0..text.len()).into_iter();
+            all.filter(|(run, _)| !run.is_empty()).map(|(_, is_pasted)| is_pasted).collect()
+        };
+        let log: String = (0..12).map(|i| format!("12:00:{i:02} INFO worker {i} is up\n")).collect();
+        let list: String = (1..13).map(|i| format!("{i}. do what is number {i}\n")).collect();
+        assert_eq!(of(&format!("Look at this:\n\n{log}\nWhy is that?")), [false, true, false]);
+        assert_eq!(of(&list), [false]);
+        assert_eq!(of("See\n```\na = 1\n\nb = 2\nc = 3\n```\nfor that."), [false, true, false]);
     }
 }

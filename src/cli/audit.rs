@@ -90,12 +90,23 @@ fn as_json(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> Value {
     };
     let compaction = |row: &TrajectoryRow, of: &Compaction| {
         let mut value = change(row, &of.change);
-        let words = of.words.iter().map(|words| json!({"turn": words.turn, "text": words.text}));
+        let words = of
+            .words
+            .iter()
+            .map(|words| json!({"turn": words.turn, "text": words.text, "pasted_lines": words.n_pasted}));
         value["summary_tokens"] = json!(of.summary_tokens);
         value["kept_tokens"] = json!(of.kept_tokens);
         value["cost_of_summary_at_most"] = json!(of.summary_cost.and_then(|cost| dollars(row, cost)));
+        let paid = of.paid_with_summary.filter(|n| *n <= of.change.n_left);
+        value["paid_after_calls_with_summary"] = json!(paid);
         value["used_with_the_name_alone"] = json!(of.n_names_alone);
         value["prompt_before_in_the_log"] = json!(of.shown);
+        value["prompt_after_not_in_the_log"] = json!(of.unlogged);
+        if of.unlogged.is_some() {
+            for key in ["lost", "read_again", "used_with_the_name_alone"] {
+                value[key] = Value::Null;
+            }
+        }
         value["named"] = json!(of.n_named);
         value["named_nowhere_before"] = json!(of.invented);
         value["user_words_gone"] = words.collect();
@@ -151,47 +162,7 @@ fn session(row: &TrajectoryRow, audit: &Audit) -> String {
         }
     }
     for of in &audit.compactions {
-        text += &format!(
-            "  compaction before turn {}, {}; {}{}\n",
-            of.change.turn,
-            prompt(&of.change),
-            match of.summary_tokens {
-                0 if of.kept_tokens == 0 =>
-                    "no summary is logged: the context may have been cleared".to_owned(),
-                0 => "no summary is logged".to_owned(),
-                n => format!("a summary of {}", count(u64::from(n), "token")),
-            },
-            match of.kept_tokens {
-                0 => String::new(),
-                n => format!(", {} stay behind it", count(n, "token")),
-            }
-        );
-        text += &money(row, &of.change);
-        if let Some(cost) = of.summary_cost.and_then(|cost| dollars(row, cost)) {
-            text += &format!(
-                "    writing the summary: at most ${cost:.2}, if one call read all of the prompt anew\n"
-            );
-        }
-        text += &listed("lost and used again", &of.change.lost, lost);
-        if of.n_names_alone > 0 {
-            let n = count(of.n_names_alone as u64, "more thing");
-            text += &format!("      {n} stood there by name alone\n");
-        }
-        text += &match &of.invented {
-            Some(invented) => {
-                listed(&format!("named and not there before (of {})", of.n_named), invented, |atom| {
-                    format!("`{}`", inspect::line(atom, 80))
-                })
-            }
-            None => {
-                "    named and not there before: not to be told, the log does not show what was replaced\n"
-                    .to_owned()
-            }
-        };
-        text += &listed("words of the user that are gone", &of.words, |words| {
-            format!("turn {}: \"{}\"", words.turn, inspect::line(&words.text, 120))
-        });
-        text += &again(&of.change);
+        text += &compaction(row, of);
     }
     let (first, rest) = audit.edits.split_at(audit.edits.len().min(SHOWN));
     for change in first {
@@ -213,6 +184,63 @@ fn session(row: &TrajectoryRow, audit: &Audit) -> String {
     text
 }
 
+/// What one compaction did.
+fn compaction(row: &TrajectoryRow, of: &Compaction) -> String {
+    let mut text = format!(
+        "  compaction before turn {}, {}; {}{}\n",
+        of.change.turn,
+        prompt(&of.change),
+        match of.summary_tokens {
+            0 if of.kept_tokens == 0 => "no summary is logged: the context may have been cleared".to_owned(),
+            0 => "no summary is logged".to_owned(),
+            n => format!("a summary of {}", count(u64::from(n), "token")),
+        },
+        match of.kept_tokens {
+            0 => String::new(),
+            n => format!(", {} stay behind it", count(n, "token")),
+        }
+    );
+    text += &money(row, &of.change);
+    if let Some(cost) = of.summary_cost.and_then(|cost| dollars(row, cost)) {
+        text += &format!(
+            "    writing the summary: at most ${cost:.2}, if one call read all of the prompt anew; with that {}\n",
+            paid(of.paid_with_summary, &of.change)
+        );
+    }
+    text += &match of.unlogged {
+        Some(n) => format!(
+            "    {} of this prompt are not in the log: lost and read again cannot be told here\n",
+            count(n, "token")
+        ),
+        None => listed("lost and used again", &of.change.lost, lost),
+    };
+    if of.n_names_alone > 0 && of.unlogged.is_none() {
+        let n = count(of.n_names_alone as u64, "more thing");
+        text += &format!("      {n} stood there by name alone\n");
+    }
+    text += &match &of.invented {
+        Some(invented) => {
+            listed(&format!("named and not there before (of {})", of.n_named), invented, |atom| {
+                format!("`{}`", inspect::line(atom, 80))
+            })
+        }
+        None => "    named and not there before: not to be told, the log does not show what was replaced\n"
+            .to_owned(),
+    };
+    text += &listed("words of the user that are gone", &of.words, |words| {
+        let first = inspect::line(words.text.lines().next().unwrap_or_default(), 120);
+        let pasted = match words.n_pasted {
+            0 => String::new(),
+            n => format!(" +{}", count(n as u64, "pasted line")),
+        };
+        format!("turn {}: \"{first}\"{pasted}", words.turn)
+    });
+    if of.unlogged.is_none() {
+        text += &again(&of.change);
+    }
+    text
+}
+
 /// When, and from how many to how many tokens.
 fn prompt(change: &Change) -> String {
     let by = if change.is_billed { "as billed" } else { "as counted here" };
@@ -221,15 +249,21 @@ fn prompt(change: &Change) -> String {
     format!("{when}prompt {before} -> {after} tokens {by}")
 }
 
-fn money(row: &TrajectoryRow, change: &Change) -> String {
+/// After how many calls shorter prompts had paid for it.
+fn paid(after: Option<u32>, change: &Change) -> String {
     let left = count(u64::from(change.n_left), "call");
-    let paid = match change.paid_after {
+    match after {
         Some(0) => "cheaper at once".to_owned(),
+        _ if change.n_left == 0 => "no call followed".to_owned(),
         Some(n) if n <= change.n_left => {
             format!("paid back after {} of the {left} that followed", count(u64::from(n), "call"))
         }
         _ => format!("not paid back by the {left} that followed"),
-    };
+    }
+}
+
+fn money(row: &TrajectoryRow, change: &Change) -> String {
+    let paid = paid(change.paid_after, change);
     match dollars(row, change.cost).filter(|cost| *cost > 0.0) {
         Some(cost) => format!("    lost cache: ${cost:.2}, {paid}\n"),
         None => format!("    lost cache: {paid}\n"),

@@ -78,7 +78,14 @@ fn vary(text: &str) -> Result<Vary, String> {
             false => Ok((text.to_owned(), suffixed.or_else(as_toml).unwrap_or_else(word))),
         }
     };
-    Ok(Vary { key: key.trim().to_owned(), values: values.split(',').map(value).collect::<Result<_, _>>()? })
+    let values: Vec<(String, toml::Value)> = values.split(',').map(value).collect::<Result<_, _>>()?;
+    // More are refused anyway.
+    for (i, (text, value)) in values.iter().enumerate().take(MOST) {
+        if values[..i].iter().any(|(_, before)| before == value) {
+            return Err(format!("`{key}` has the value {text} twice"));
+        }
+    }
+    Ok(Vary { key: key.trim().to_owned(), values })
 }
 
 /// Values of all keys that are varied, in their order.
@@ -234,7 +241,7 @@ fn page(args: &Args, keys: &[&str], rows: &[Row]) -> Vec<Block> {
     }
     vec![
         Block::Text(format!("`{}` over {}.\n\n", args.preset, count(n as u64, "session"))),
-        Block::Table { rows: lines, spare: [4, 7, 6, 3].map(|column| fixed + column).to_vec() },
+        Block::Table { rows: lines, spare: [7, 6, 3, 4].map(|column| fixed + column).to_vec() },
         Block::Text(
             "\nNeeds: what the agent used that it had last seen more than 3 turns before; those of one turn count as one. Worst tenth: of the \
              sessions, the share that is kept at their 10th percentile. Pays after: calls until shorter prompts have paid for the broken prompt \
@@ -367,7 +374,11 @@ mod tests {
         assert_eq!(vary("trigger.share=0.5,0.8").unwrap().values[1].1, toml::Value::Float(0.8));
         assert_eq!(vary("scope.of=results").unwrap().values[0].1, toml::Value::String("results".to_owned()));
         assert_eq!(vary("strategy.if_shorter=true").unwrap().values[0].1, toml::Value::Boolean(true));
-        assert!(["window", "window=", "window=1k,,2k"].into_iter().all(|text| vary(text).is_err()));
+        assert!(
+            ["window", "window=", "window=1k,,2k", "window=64k,64000"]
+                .into_iter()
+                .all(|text| vary(text).is_err())
+        );
     }
 
     #[test]

@@ -344,7 +344,11 @@ impl Shorter {
     /// Decisions until the cheaper reads of a shorter prompt have paid for writing it anew. (What is unseen is taken
     /// to cost the same on both sides, and a factor between tokenizers changes no quotient.)
     pub fn paid_after(&self, alive: f64, prices: &Prices) -> Option<u32> {
-        let debt = self.debt(alive, prices);
+        self.pays(self.debt(alive, prices), prices)
+    }
+
+    /// The same for any debt.
+    pub fn pays(&self, debt: f64, prices: &Prices) -> Option<u32> {
         if debt <= 0.0 {
             return Some(0);
         }

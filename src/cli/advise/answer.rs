@@ -9,6 +9,8 @@ use super::super::count;
 use super::super::page::{Block, percent, shown};
 use super::menu::{Dish, Menu};
 use crate::advice::{Advice, Compared, Validation, Verdict};
+use crate::policies::Policy;
+use crate::report::statistics::estimate::Estimate;
 use crate::report::statistics::excess::{Excess, Told};
 
 /// That so many times the sessions would tell is no use.
@@ -33,7 +35,8 @@ impl Answer {
         let told = of.excess.told(self.margin);
         match (told, of.break_even) {
             (Told::TooLittle, _) => "too little",
-            _ if !of.fits() => "does not fit",
+            _ if of.is_mostly_over() => "does not fit",
+            _ if !of.is_over_no_more() => "more over",
             _ if of.is_not_worse(self.margin, self.advice.kept.hi()) => "not worse",
             (Told::Worse, None) => "worse",
             _ => "open",
@@ -64,22 +67,37 @@ impl Answer {
 
     /// The recommendation with its reasons.
     fn set(&self, chosen: &Compared) -> String {
-        let Dish { name, words, .. } = self.dish(chosen);
-        let [tokens, billed, money] = chosen.saved;
-        let billed = billed.map_or_else(String::new, |share| format!(" ({} as billed)", percent(share)));
+        let dish = self.dish(chosen);
         let excess = &chosen.excess;
+        let values = match values(&dish.policy) {
+            values if values.is_empty() => String::new(),
+            values => format!("It sets {}.\n", values.join(", ")),
+        };
         format!(
-            "Set `{name}`: {words}.\n\
-             It sends {} fewer tokens{billed} and costs {} less, on the newer {}, of which {} compressed.\n\
-             {}\n{}\n{}\n",
-            percent(tokens.unwrap_or(0.0)),
-            percent(money.unwrap_or(0.0)),
+            "Set `{}`: {}.\n{values}\
+             It sends {} and costs {}{}, on the newer {}; in {} of them it or the reference compressed something.\n\
+             {} of its prompts are over the window.\n{}\n{}\n{}\n",
+            dish.name,
+            dish.words,
+            tokens(chosen),
+            beside(chosen.saved[2].unwrap_or(0.0), "less"),
+            self.dollars(chosen),
             count(excess.n_sessions as u64, "session"),
             HumanCount(excess.n_affected as u64),
+            percent(chosen.over().unwrap_or(0.0)),
             lost(excess),
             self.why(chosen),
             self.money()
         )
+    }
+
+    /// What it costs beside the reference, where all prices are known.
+    fn dollars(&self, chosen: &Compared) -> String {
+        let [own, of_reference] = chosen.cost.map(|cost| cost / 1e6);
+        match self.n_priced == self.n_sessions {
+            true => format!(" (${own:.2} instead of ${of_reference:.2})"),
+            false => String::new(),
+        }
     }
 
     /// Why it counts as not worse.
@@ -87,11 +105,12 @@ impl Answer {
         let excess = &chosen.excess;
         if excess.told(self.margin) == Told::NotWorse {
             let (value, upper) = (excess.value.unwrap_or(0.0), excess.bounds().map_or(0.0, |b| b.1));
+            let bound = if upper < 0.0 { "at least" } else { "at most" };
             let least = excess.least_margin().unwrap_or(0.0);
             return format!(
-                "Of what either could lose it loses {} more, at most {} (95 %), where {} are allowed; so many sessions could tell {}. It held on the older sessions, too.",
-                points(value),
-                points(upper),
+                "Of what either could lose it loses {}, {bound} {} (95 %), where {} more are allowed; so many sessions could tell {}. It held on the older sessions, too.",
+                points_beside(value),
+                points_beside(upper),
                 points(self.margin),
                 points(least)
             );
@@ -112,13 +131,52 @@ impl Answer {
             }
             Verdict::TooLittle => self.too_little(),
             _ => format!(
-                "Keep yours: none that costs less is shown to lose no more than {} more of what is needed later{}.\n{}{}",
+                "Keep yours: none that costs less is shown, in both halves of the sessions, to lose no more than {} more of what is needed later{}.\n{}{}{}{}",
                 points(self.margin),
                 self.tally(),
+                self.by_name(),
+                self.least_margin(),
                 self.sessions_that_would_tell(),
                 self.money()
             ),
         }
+    }
+
+    /// Those that cost less: of which nothing speaks against them over all sessions, and those that cannot run there.
+    fn by_name(&self) -> String {
+        let told = |what: &str| {
+            let cheaper = self.advice.all.iter().filter(|of| of.is_cheaper());
+            cheaper.filter(|of| self.told(of) == what).collect::<Vec<_>>()
+        };
+        let mut text = String::new();
+        for of in told("not worse") {
+            let saved = beside(of.saved[2].unwrap_or(0.0), "less");
+            text += &format!(
+                "`{}` costs {saved}, sends {}, and is not worse over all sessions, but not surely so in each half.\n",
+                self.dish(of).name,
+                tokens(of)
+            );
+        }
+        for of in told("does not fit") {
+            let over = percent(of.over().unwrap_or(0.0));
+            text += &format!(
+                "`{}` does not fit: {over} of its prompts are over the window.\n",
+                self.dish(of).name
+            );
+        }
+        text
+    }
+
+    /// What could have been told of those that cost less.
+    fn least_margin(&self) -> String {
+        let cheaper = self.advice.all.iter().filter(|of| of.is_cheaper());
+        let least = cheaper.filter_map(|of| of.excess.least_margin()).min_by(f64::total_cmp);
+        least.map_or_else(String::new, |least| {
+            format!(
+                "The smallest margin that all sessions together could have told is {}; a half tells less.\n",
+                points(least)
+            )
+        })
     }
 
     fn too_little(&self) -> String {
@@ -181,7 +239,7 @@ impl Answer {
         // Who costs more and loses no less is no choice.
         let mut least = f64::INFINITY;
         cheaper.retain(|of| {
-            let value = of.excess.value.filter(|_| of.fits()).unwrap_or(f64::INFINITY);
+            let value = of.excess.value.filter(|_| of.is_over_no_more()).unwrap_or(f64::INFINITY);
             let is_better = value < least;
             least = least.min(value);
             is_better
@@ -192,8 +250,26 @@ impl Answer {
         // Beside the ideal summaries of a bracket every policy looks worse: there the break-even share tells.
         let is_bracket = cheaper.iter().any(|of| of.break_even.is_some());
         let head = match is_bracket {
-            true => ["policy", "costs less", "affected", "needs lost", "breaks even at", "told"],
-            false => ["policy", "costs less", "affected", "needs lost", "of what either could lose", "told"],
+            true => [
+                "policy",
+                "costs less",
+                "billed tokens less",
+                "over the window",
+                "affected",
+                "needs lost",
+                "breaks even at",
+                "told",
+            ],
+            false => [
+                "policy",
+                "costs less",
+                "billed tokens less",
+                "over the window",
+                "affected",
+                "needs lost",
+                "of what either could lose",
+                "told",
+            ],
         };
         let mut rows = vec![head.map(str::to_owned).to_vec()];
         for of in cheaper.iter().take(SHOWN) {
@@ -204,11 +280,13 @@ impl Answer {
                 Some((share, lower)) => {
                     format!("{share:.2}{}", lower.map_or_else(String::new, |l| format!(" (surely {l:.2})")))
                 }
-                None => excess.value.map_or_else(|| "-".to_owned(), |value| format!("{value:+.2}{range}")),
+                None => excess.value.map_or_else(none, |value| format!("{value:+.2}{range}")),
             };
             rows.push(vec![
                 self.dish(of).name.clone(),
-                of.saved[2].map_or_else(|| "-".to_owned(), percent),
+                of.saved[2].map_or_else(none, percent),
+                of.saved[1].map_or_else(none, percent),
+                of.over().map_or_else(none, percent),
                 HumanCount(excess.n_affected as u64).to_string(),
                 format!("{:.0} of {:.0}", excess.lost[0], excess.weight),
                 apart,
@@ -221,10 +299,10 @@ impl Answer {
         };
         vec![
             Block::Text(format!(
-                "\nWhat costs less and fits the window, over all {}, each with no cheaper one that loses less:\n",
+                "\nWhat costs less, and has no more prompts over the window than the reference, over all {}, each with no cheaper one that loses less:\n",
                 count(self.n_sessions as u64, "session")
             )),
-            Block::Table { rows, spare: vec![2, 3] },
+            Block::Table { rows, spare: vec![4, 2, 3, 5] },
             Block::Text(format!(
                 "\nA need is something the agent used that it had last seen more than 3 turns before; of the needs whose text was compressed so many are lost, those of one turn count as one. {}{more}",
                 match is_bracket {
@@ -262,8 +340,9 @@ impl Answer {
         let excess = &of.excess;
         json!({
             "policy": self.dish(of).name, "does": self.dish(of).words, "told": self.told(of),
+            "values": values(&self.dish(of).policy),
             "tokens_saved": of.saved[0], "tokens_saved_billed": of.saved[1], "money_saved": of.saved[2],
-            "compressions": of.n_events, "prompts_over_window": of.n_over[0], "prompts_over_window_by_reference": of.n_over[1],
+            "compressions": of.n_events, "prompts": of.n_prompts, "prompts_over_window": of.n_over[0], "prompts_over_window_by_reference": of.n_over[1],
             "sessions": excess.n_sessions, "affected_sessions": excess.n_affected,
             "needs": excess.n_needs, "needs_weight": excess.weight, "needs_lost": excess.lost[0], "needs_lost_by_reference": excess.lost[1],
             "excess_loss": excess.value, "excess_loss_bounds": excess.bounds().map(|(lo, hi)| [lo, hi]),
@@ -288,13 +367,76 @@ fn validated(of: &Validation) -> Block {
 
 fn lost(excess: &Excess) -> String {
     let [own, of_reference] = excess.lost;
-    format!(
-        "It loses {own:.0} needs where the reference loses {of_reference:.0}: {} more a session.",
-        shown(&excess.more)
-    )
+    let more = &excess.more;
+    let each = match more.value {
+        Some(value) if value < 0.0 => {
+            let turned = Estimate {
+                value: Some(-value),
+                interval: more.interval.map(|(lo, hi)| (-hi, -lo)),
+                ..more.clone()
+            };
+            format!("{} fewer", shown(&turned))
+        }
+        _ => format!("{} more", shown(more)),
+    };
+    format!("It loses {own:.0} needs where the reference loses {of_reference:.0}: {each} a session.")
+}
+
+/// Tokens beside those of the reference, in ours and as billed.
+fn tokens(of: &Compared) -> String {
+    let [tokens, billed, _] = of.saved;
+    let billed = billed.map_or_else(String::new, |share| format!(" ({} as billed)", beside(share, "fewer")));
+    format!("{} tokens{billed}", beside(tokens.unwrap_or(0.0), "fewer"))
+}
+
+/// What the stages of a policy are set to, by the keys that `sweep` knows them by.
+fn values(policy: &Policy) -> Vec<String> {
+    let mut all = Vec::new();
+    for (number, stage) in (1..).zip(&policy.stages) {
+        let before = if policy.stages.len() > 1 { format!("{number}.") } else { String::new() };
+        for (part, table) in
+            [("trigger", &stage.trigger), ("scope", &stage.scope), ("strategy", &stage.strategy)]
+        {
+            let keys = table.iter().filter(|(key, _)| *key != "name");
+            all.extend(keys.map(|(key, value)| format!("{before}{part}.{key} = {value}")));
+        }
+    }
+    all
+}
+
+/// A share that is saved, in words: what is below nothing is more.
+fn beside(saved: f64, less: &str) -> String {
+    let word = if saved < 0.0 { "more" } else { less };
+    format!("{} {word}", percent(saved.abs()))
+}
+
+fn points_beside(more: f64) -> String {
+    let word = if more < 0.0 { "less" } else { "more" };
+    format!("{} {word}", points(more.abs()))
+}
+
+fn none() -> String {
+    "-".to_owned()
 }
 
 /// A share as points of a hundred.
 fn points(share: f64) -> String {
     format!("{:.1} %", (1000.0 * share).round() / 10.0 + 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_below_nothing_is_told_the_other_way_round() {
+        assert_eq!([0.38, -0.38].map(|saved| beside(saved, "fewer")), ["38 % fewer", "38 % more"]);
+        let set = values(&crate::policies::find("mini-swe-agent").unwrap().policy);
+        assert!(
+            set.contains(&"trigger.always = true".to_owned())
+                && set.contains(&"strategy.head = 5000".to_owned()),
+            "{set:?}"
+        );
+        assert_eq!([0.01, -0.01].map(points_beside), ["1.0 % more", "1.0 % less"]);
+    }
 }

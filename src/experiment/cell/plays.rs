@@ -3,9 +3,9 @@
 use super::super::dataset::Dataset;
 use super::super::plan::{Plan, Variant};
 use super::{Models, Prepared, Scene, recipe};
-use crate::replay::Decision;
 use crate::replay::shadow::Caster;
 use crate::replay::trace::traced;
+use crate::replay::{Decision, Event};
 use crate::scores::Rows;
 use crate::scores::money::{COST_SAVINGS, Prices, TOKEN_SAVINGS, TOKEN_SAVINGS_BILLED, break_even, score};
 use crate::scores::readers::Readers;
@@ -28,7 +28,9 @@ pub struct Plays {
 /// A trajectory under one variant.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Played {
+    /// Events that changed a prompt: some policies look at every result, and find nothing to do.
     pub n_events: usize,
+    pub n_prompts: usize,
     /// Prompts that are longer than the window of the policy, by the provider's count where that is known.
     pub n_over: usize,
     /// Of all prompts with nothing compressed, and as sent: our tokens, those that were billed, price x tokens.
@@ -88,9 +90,11 @@ fn play(scene: &Scene<'_>, variant: &Variant, tokenizer: &Tokenizer) -> anyhow::
         let row = rows.rows.iter().find(|row| &*row.metric == score.name);
         row.map_or([0.0; 2], |row| [row.weight, row.weight * (1.0 - row.value.unwrap_or(0.0))])
     };
+    let acts = |event: &Event| event.tokens_after != event.tokens_before;
     let [short, long] = [false, true].map(|hour| {
         let tariff = Prices { hour, ..plan.prices.clone() }.tariff(log);
-        break_even(log, &run, &tariff).into_iter().map(|(after, _)| after)
+        let all = break_even(log, &run, &tariff).into_iter().zip(&run.events);
+        all.filter(|(_, event)| acts(event)).map(|((after, _), _)| after)
     });
     let window = variant.policy.as_ref().map_or(f64::INFINITY, |policy| policy.window as f64);
     let billed =
@@ -98,7 +102,8 @@ fn play(scene: &Scene<'_>, variant: &Variant, tokenizer: &Tokenizer) -> anyhow::
     Ok(Played {
         n_over: run.decisions.iter().filter(|d| billed(d) > window).count(),
         paid_after: short.zip(long).map(|(short, long)| [short, long]).collect(),
-        n_events: run.events.len(),
+        n_events: run.events.iter().filter(|event| acts(event)).count(),
+        n_prompts: run.decisions.len(),
         tokens: of(&TOKEN_SAVINGS),
         billed: of(&TOKEN_SAVINGS_BILLED),
         cost: of(&COST_SAVINGS),

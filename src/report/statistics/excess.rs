@@ -261,11 +261,13 @@ mod tests {
     /// masked at half of the window, and at four fifths).
     const SPREAD: f64 = 0.097;
 
-    /// How many of 200 draws call a policy not worse that loses so much more: sessions with weights drawn from real ones.
-    fn passes(excess: f64) -> usize {
+    /// Of 200 draws of `n` sessions with weights drawn from real ones, under a policy that loses so much more: how many call it not
+    /// worse over all sessions, and how many in both halves, as `advise` asks.
+    fn passes(excess: f64, n: u32) -> [usize; 2] {
         let mut rng = ChaCha8Rng::seed_from_u64(7);
         let mut uniform = || f64::from(rng.next_u32()) / 4_294_967_296.0;
-        let draw = |_: &u32| {
+        let mut passes = [0; 2];
+        for _ in 0..200 {
             let pair = |cluster: u32| {
                 let weight = WEIGHTS[(uniform() * 57.0) as usize];
                 // Far enough from 0 and 1, so that nothing is cut off.
@@ -274,18 +276,26 @@ mod tests {
                 let lost = [own * weight, of_reference * weight];
                 Pair { cluster, stratum: 0, is_affected: true, n_needs: 10, weight, lost }
             };
-            let pairs: Vec<Pair> = (0..57).map(pair).collect();
-            Excess::of(&pairs).told(0.05) == Told::NotWorse
-        };
-        (0..200).filter(draw).count()
+            let pairs: Vec<Pair> = (0..n).map(pair).collect();
+            let is_not_worse = |pairs: &[Pair]| Excess::of(pairs).told(0.05) == Told::NotWorse;
+            let (older, newer) = pairs.split_at(pairs.len() / 2);
+            passes[0] += usize::from(is_not_worse(&pairs));
+            passes[1] += usize::from(is_not_worse(older) && is_not_worse(newer));
+        }
+        passes
     }
 
     #[test]
     fn worlds_with_a_known_answer() {
-        let [worse, much_worse, equal, better] = [0.05, 0.1, 0.0, -0.1].map(passes);
+        let [worse, much_worse, equal, better] = [0.05, 0.1, 0.0, -0.1].map(|excess| passes(excess, 57));
         println!(
-            "of 200: worse by the margin {worse}, by two {much_worse}, equal {equal}, better by 0.1 {better}"
+            "of 200, [all 57, both halves]: worse by the margin {worse:?}, by two {much_worse:?}, equal {equal:?}, better by 0.1 {better:?}"
         );
-        assert!(worse <= 20 && much_worse <= 2 && equal >= 150 && better >= 190);
+        assert!(worse[0] <= 20 && much_worse[0] <= 2 && equal[0] >= 150 && better[0] >= 190);
+        // Both halves say so of a worse one more seldom, and of an equal one where each is large enough.
+        assert!(worse[1] <= 2 && much_worse[1] == 0 && equal[1] < 100);
+        let of_each = [40, 60, 80, 100].map(|n| (n, passes(0.0, 2 * n)[1]));
+        println!("equal, in both halves of so many sessions each: {of_each:?}");
+        assert!(of_each[3].1 >= 160, "{of_each:?}");
     }
 }
