@@ -53,12 +53,9 @@ run: build ## Do the main job on the built-in data: logs -> tables -> grid -> re
 	else echo "== SKIPPED: smollm2-135m could not be fetched, so there is no $(OUT)/report_by_model"; fi
 	@echo "== done: open $(OUT)/report/report.html, or read $(OUT)/report/summary.md"
 
-# Our own code is compiled faster, and runs more slowly, than in the program: the tests are twice as large as what they test.
-QUICK := --config 'profile.release.package.trajpress.opt-level=1'
-
 test: setup ## Run all tests; set TRAJPRESS_LOGS to a folder of real logs to include them
 	@echo "== test: one build of the program and its tests, 15 to 35 minutes on two cores when cold"
-	$(NATIVE) $(CARGO) test --release --locked $(QUICK)
+	$(NATIVE) $(CARGO) test --release --locked
 
 soak: setup ## Attack the program at length: kills, mutants, flipped bits, two writers, bombs; 20 minutes and 7 GB of memory
 	@echo "== soak: the tests of tests/robust.rs and tests/robust/ in their long form, growth, and what needs much memory; figures as in docs/testing.md"
