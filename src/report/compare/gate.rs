@@ -1,8 +1,8 @@
 //! What a night must not lose: rules as they are written, and what can be said of a difference.
 //!
 //! Of a loss (base - new for what is better when higher), with its one-sided 95 % bounds:
-//! - *worse*: its lower bound is above 0. Of several rules and variants p is adjusted by Holm, so that the chance of any false
-//!   alarm in a night is 5 %.
+//! - *worse*: its lower bound is above 0. Of several rules and variants p is adjusted by Holm, at a level of 5 %
+//!   for the whole gate.
 //! - *not worse*: its upper bound is below the margin; also where all rows are the same, since then nothing was drawn anew.
 //! - *cannot tell*: else.
 
@@ -14,7 +14,8 @@ use toml::Spanned;
 
 use crate::report::statistics::effects::holm;
 use crate::report::statistics::inference::Resampled;
-use crate::scores::{self, registry::Better, registry::Entry};
+use crate::scores;
+use crate::scores::registry::{Better, Entry, Pooled};
 use crate::settings::Source;
 
 const DEFAULT: &str = include_str!("../../data/gate.toml");
@@ -64,8 +65,10 @@ impl Gate {
         let source = Source { path, text };
         let file: File = source.read()?;
         anyhow::ensure!(!file.rules.is_empty(), "{path} has no rules\nhint: write one as\n{DEFAULT}");
-        let known: Vec<&str> =
-            scores::all().filter(|s| s.better != Better::Neither).map(|s| s.name).collect();
+        // Medians and lifts are no ratio of sums over sessions, which is what is compared.
+        let is_sum = |score: &&Entry| matches!(score.pooled, Pooled::RatioOfSums | Pooled::Mean);
+        let can_be_worse = |score: &&Entry| score.better != Better::Neither;
+        let known: Vec<&str> = scores::all().filter(is_sum).filter(can_be_worse).map(|s| s.name).collect();
         let rule = |written: Spanned<Written>| {
             let written = written.into_inner();
             let (at, name) = (written.score.span(), written.score.into_inner());
@@ -223,6 +226,7 @@ mod tests {
         let unknown = fault(&rule("need_retension", "0.05"));
         let told = "g.toml:2: unknown score `need_retension`\nhint: did you mean `need_retention`? (known: ";
         assert!(unknown.starts_with(told), "{unknown}");
+        assert!(fault(&rule("discard_lift", "0.05")).starts_with("g.toml:2: unknown score `discard_lift`"));
         insta::assert_snapshot!(fault(&rule("need_retention", "-1")));
         insta::assert_snapshot!(fault("rules = []"));
         insta::assert_snapshot!(fault("[[rules]]\nscore = \"need_retention\"\nmargins = 1\n"));

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::gate::Gate;
 use crate::files::reach;
 use crate::report::lines::Line;
-use crate::scores::money::{COST_SAVINGS, COST_SAVINGS_UNCACHED};
+use crate::scores::money::{COST_SAVINGS, COST_SAVINGS_UNCACHED, NET_COST_SAVINGS};
 
 /// Where the manifest says it, and what it is.
 const COMMON: [(&str, &str); 7] = [
@@ -27,7 +27,7 @@ const OF_MONEY: [(&str, &str); 2] =
 /// Fails where the runs differ in what their scores depend on, and says in what.
 pub(super) fn check(base: &Path, new: &Path, gate: &Gate) -> anyhow::Result<()> {
     let [of_base, of_new] = [manifest(base)?, manifest(new)?];
-    let money = [COST_SAVINGS.name, COST_SAVINGS_UNCACHED.name];
+    let money = [COST_SAVINGS.name, COST_SAVINGS_UNCACHED.name, NET_COST_SAVINGS.name];
     let is_money = gate.rules.iter().any(|rule| money.contains(&rule.score.name));
     let more: &[_] = if is_money { &OF_MONEY } else { &[] };
     let mut told: Vec<String> = COMMON
