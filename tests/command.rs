@@ -64,9 +64,19 @@ fn a_strategy_in_python_stands_beside_ours_and_is_run_once() {
     assert!(output.status.success() && own(variants()).variant == first.variant, "{again}");
     // Another program is another variant, and so another run.
     fs::write(at("mine.py"), MINE.replace("[-2:]", "[-3:]")).unwrap();
-    let (output, told) = program(place.path(), &run);
-    assert_eq!(output.status.code(), Some(2), "{told}");
-    assert!(told.contains("`program` is newest 3 #"), "{told}");
+    let another = || {
+        let (output, told) = program(place.path(), &run);
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.contains("`program` is newest 3 #"), "{told}");
+    };
+    another();
+    // So is one that imports another module that stands beside it.
+    fs::write(at("mine.py"), MINE.replacen("import trajpress", "import trajpress, mine_too", 1)).unwrap();
+    fs::write(at("mine_too.py"), "").unwrap();
+    let fresh = [&run[..], &["--fresh"]].concat();
+    assert!(program(place.path(), &fresh).0.status.success());
+    fs::write(at("mine_too.py"), "SIZE = 3").unwrap();
+    another();
     // What does not start is told before any work is done.
     fs::write(at("mine.py"), "raise SystemExit('no ink')").unwrap();
     let (output, told) = program(place.path(), &["run", "x.toml", "--data", "data", "--list"]);

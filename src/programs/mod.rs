@@ -3,6 +3,7 @@
 //! Strategies and scores share this: how a program is started, asked and killed ([`process`]), which one it is, and how a context
 //! looks to it ([`messages`]). Source: ours; docs/own.md has the protocol.
 
+mod imports;
 pub mod messages;
 pub mod process;
 

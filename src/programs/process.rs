@@ -17,6 +17,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
+use super::imports;
 use crate::files::ends::before_a_signal;
 
 /// Version of the protocol.
@@ -140,7 +141,7 @@ pub struct Process {
     child: Child,
     mark: String,
     talk: Talk,
-    files: Vec<(String, Option<(u64, SystemTime)>)>,
+    files: Stamps,
     number: u64,
     pub hello: Hello,
     /// Name, version and hash of the files, when it started.
@@ -179,7 +180,7 @@ impl Process {
         let not_started = |error: String| failure(Why::NotStarted(error));
         let (name, arguments) =
             spec.command.split_first().ok_or_else(|| not_started("no program".to_owned()))?;
-        let files = stamps(spec);
+        let files = stamps(files(spec));
         let hash = hash(spec).map_err(not_started)?;
         die_with_us();
         let mark = mark();
@@ -247,10 +248,10 @@ impl Process {
 
     /// What it is now: its files may have changed since it started.
     pub fn now(&mut self, spec: &Spec) -> anyhow::Result<String> {
-        let now = stamps(spec);
-        if now != self.files {
+        let known = self.files.iter().map(|(name, _)| name.clone());
+        if stamps(known.collect()) != self.files {
             self.program = told(&self.hello, &hash(spec).map_err(anyhow::Error::msg)?);
-            self.files = now;
+            self.files = stamps(files(spec));
         }
         Ok(self.program.clone())
     }
@@ -337,28 +338,41 @@ fn keep_end(mut stderr: impl Read, kept: &Mutex<VecDeque<u8>>) {
     }
 }
 
-/// Files of the command: what it names that is one, and those that are named beside it.
-fn files(spec: &Spec) -> impl Iterator<Item = &str> {
+/// Files that decide its answers: what the command names that is one, those that are named beside it, and what they import.
+fn files(spec: &Spec) -> Vec<String> {
     // A name without a folder in the first place is looked for elsewhere.
     let is_file =
         |(at, name): &(usize, &String)| (*at > 0 || name.contains('/')) && Path::new(name).is_file();
-    let named = spec.command.iter().enumerate().filter(is_file).map(|(_, name)| name.as_str());
-    named.chain(spec.files.iter().map(String::as_str))
+    let named = spec.command.iter().enumerate().filter(is_file).map(|(_, name)| name);
+    let mut files: Vec<String> = named.chain(&spec.files).cloned().collect();
+    let mut next = 0;
+    while let Some(file) = files.get(next) {
+        for module in imports::beside(file) {
+            if !files.contains(&module) {
+                files.push(module);
+            }
+        }
+        next += 1;
+    }
+    files
 }
 
-fn stamps(spec: &Spec) -> Vec<(String, Option<(u64, SystemTime)>)> {
+/// Files, each with its size and time.
+type Stamps = Vec<(String, Option<(u64, SystemTime)>)>;
+
+fn stamps(files: Vec<String>) -> Stamps {
     let stamp = |name: &str| {
         let about = std::fs::metadata(name).ok()?;
         Some((about.len(), about.modified().ok()?))
     };
-    files(spec).map(|name| (name.to_owned(), stamp(name))).collect()
+    files.into_iter().map(|name| (name.clone(), stamp(&name))).collect()
 }
 
 /// A hash of its files, 12 hex digits.
 fn hash(spec: &Spec) -> Result<String, String> {
     let mut hash = blake3::Hasher::new();
     for name in files(spec) {
-        let bytes = std::fs::read(name).map_err(|error| format!("cannot read `{name}`: {error}"))?;
+        let bytes = std::fs::read(&name).map_err(|error| format!("cannot read `{name}`: {error}"))?;
         hash.update(blake3::hash(&bytes).as_bytes());
     }
     Ok(hash.finalize().to_hex()[..12].to_owned())
