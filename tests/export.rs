@@ -1,7 +1,7 @@
 //! `trajpress export`: what it writes is valid for its API and is read back with the same counts, from every format of log.
 //! What an API demands is told here anew, from its documentation.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -20,10 +20,11 @@ impl Place {
     }
 
     /// A run of some variants over these logs.
-    fn of(logs: &[PathBuf], sample: usize) -> Self {
+    fn of(logs: &[PathBuf], sample: Option<usize>) -> Self {
         let place = Place(tempfile::tempdir().unwrap());
+        let sample = sample.map_or_else(String::new, |n| format!("[data]\nsample = {n}\n"));
         let experiment = format!(
-            "name = \"x\"\n[data]\nsample = {sample}\n[[strategies]]\nname = \"full\"\n[[strategies]]\nname = \"mask\"\nkeep_last = 2\n\
+            "name = \"x\"\n{sample}[[strategies]]\nname = \"full\"\n[[strategies]]\nname = \"mask\"\nkeep_last = 2\n\
              [[strategies]]\nname = \"summary\"\n[[triggers]]\nname = \"turns\"\nn = 3\n"
         );
         fs::write(place.at("x.toml"), experiment).unwrap();
@@ -35,8 +36,8 @@ impl Place {
         place
     }
 
-    /// What the steps that are read of a file count.
-    fn read_back(&self, file: &str) -> (Value, usize) {
+    /// What the steps that are read of a file count, how many runs they are, and how many were there before.
+    fn read_back(&self, file: &str) -> (Value, u64, u64) {
         assert!(self.program(&["ingest", file, "--fresh", "--out", "back"]).status.success(), "{file}");
         let steps: Vec<StepRow> = store::read(&self.at("back/steps.parquet")).unwrap();
         let runs: Vec<TrajectoryRow> = store::read(&self.at("back/trajectories.parquet")).unwrap();
@@ -48,7 +49,8 @@ impl Place {
             "calls": n(&|s| s.kind == "action"),
             "results": n(&|s| s.kind == "observation"),
         });
-        (counts, runs.len())
+        let record: Value = serde_json::from_slice(&fs::read(self.at("back/ingest.json")).unwrap()).unwrap();
+        (counts, runs.len() as u64, record["duplicates"].as_array().map_or(0, Vec::len) as u64)
     }
 }
 
@@ -155,26 +157,30 @@ fn atif(run: &Value) -> Option<String> {
 type Check = fn(&Value) -> Option<String>;
 const FORMS: [(&str, Check); 3] = [("openai", openai), ("anthropic", anthropic), ("atif", atif)];
 
-/// Folders of logs, how many sessions are taken, from each format in turn, and how many formats there are at least.
-fn logs() -> (Vec<PathBuf>, usize, usize) {
+/// Folders of logs, how many sessions are taken, from each format in turn (all in the long form, `TRAJPRESS_SOAK=1`), and how many
+/// formats there are at least.
+fn logs() -> (Vec<PathBuf>, Option<usize>, usize) {
     let folder = |name| std::env::var_os(name).map(PathBuf::from);
+    let sample = |n: usize| std::env::var_os("TRAJPRESS_SOAK").is_none().then_some(n);
     match (folder("TRAJPRESS_LOGS"), folder("TRAJPRESS_FORMATS")) {
-        (Some(logs), Some(formats)) => (vec![logs, formats], 88, 40),
+        (Some(logs), Some(formats)) => (vec![logs, formats], sample(88), 40),
         (Some(logs), None) => {
             eprintln!("SKIPPED: TRAJPRESS_FORMATS names no folder of logs of more formats");
-            (vec![logs], 66, 16)
+            (vec![logs], sample(66), 16)
         }
         _ => {
             eprintln!("SKIPPED: TRAJPRESS_LOGS names no folder of logs; the built-in ones stand for them");
-            (vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/coding")], 8, 1)
+            (vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/coding")], sample(8), 1)
         }
     }
 }
 
 /// Who speaks behind whom in a request.
-fn patterns(request: &Value, to: &mut BTreeSet<String>) {
+fn patterns(request: &Value, to: &mut BTreeMap<String, u64>) {
     let roles: Vec<&str> = list(request, "messages").iter().map(|message| text(message, "role")).collect();
-    to.extend(roles.windows(2).map(|pair| pair.join(" > ")));
+    for pair in roles.windows(2) {
+        *to.entry(pair.join(" > ")).or_default() += 1;
+    }
 }
 
 #[test]
@@ -187,8 +193,10 @@ fn prompts_of_every_format_are_valid_and_are_read_back() {
             .into_iter()
             .map(|run| (run.trajectory, run.format))
             .collect();
-    let (mut seen, mut spoken) = (BTreeSet::new(), BTreeSet::new());
-    for (form, check) in FORMS {
+    // By format: its sessions, and the prompts that are valid in each form.
+    let mut seen: BTreeMap<String, (BTreeSet<String>, [u64; 3])> = BTreeMap::new();
+    let mut spoken: BTreeMap<String, u64> = BTreeMap::new();
+    for (at, (form, check)) in FORMS.into_iter().enumerate() {
         for variant in ["full", "mask", "summary"] {
             let mut args = vec!["export", "run", "--variant", variant, "--as", form, "--json"];
             args.extend(["--with-system", "--out", "x.jsonl"]);
@@ -200,19 +208,32 @@ fn prompts_of_every_format_are_valid_and_are_read_back() {
             for line in written.lines() {
                 let document: Value = serde_json::from_str(line).unwrap();
                 let id = [text(&document, "id"), text(&document, "session_id")].concat();
-                let format = &formats[id.split('-').next().unwrap()];
-                seen.insert(format.clone());
+                let session = id.split('-').next().unwrap();
                 patterns(&document, &mut spoken);
                 let wrong = check(&document);
-                assert!(wrong.is_none(), "{form} {variant} of {format} {id}: {}", wrong.unwrap());
+                assert!(wrong.is_none(), "{form} {variant} of {} {id}: {}", formats[session], wrong.unwrap());
+                let (sessions, valid) = seen.entry(formats[session].clone()).or_default();
+                sessions.insert(session.to_owned());
+                valid[at] += 1;
             }
-            let (counts, n_runs) = place.read_back("x.jsonl");
-            assert_eq!(counts, told["counts"], "{form} {variant}: {told:#}");
-            assert_eq!((json!(n_runs), n_runs), (told["prompts"].clone(), written.lines().count()));
+            let (counts, n_runs, twice) = place.read_back("x.jsonl");
+            println!(
+                "{form} {variant}: {n_runs} of {} prompts read back, {twice} stand there twice",
+                told["prompts"]
+            );
+            assert_eq!(
+                (json!(n_runs + twice), n_runs + twice),
+                (told["prompts"].clone(), written.lines().count() as u64)
+            );
+            assert!(twice > 0 || counts == told["counts"], "{form} {variant}: {counts} of {told:#}");
         }
     }
-    println!("export: {} formats: {seen:?}; {spoken:?}", seen.len());
-    assert!(seen.len() >= least && spoken.contains("tool > user"), "{seen:?}; {spoken:?}");
+    println!("| format | sessions | OpenAI | Anthropic | ATIF |\n| --- | --: | --: | --: | --: |");
+    for (format, (sessions, [openai, anthropic, atif])) in &seen {
+        println!("| {format} | {} | {openai} | {anthropic} | {atif} |", sessions.len());
+    }
+    println!("{spoken:#?}");
+    assert!(seen.len() >= least && spoken.contains_key("tool > user"), "{seen:?}; {spoken:?}");
 }
 
 const LOG: &str = r#"{"messages":[{"role":"system","content":"You help."},{"role":"user","content":"Log in with DB_PASSWORD=\"kD83nfQz71LmWx02PvRt\"."},
@@ -257,6 +278,12 @@ fn a_prompt_is_written_in_each_form() {
         text.contains(r#"System: You help.\n\nUser: Log in with DB_PASSWORD=\"kD83nfQz71LmWx02PvRt\"."#),
         "{text}"
     );
+    let none = place.program(&["export", "run", "--variant", "full", "--at", "9"]);
+    let told = String::from_utf8_lossy(&none.stderr);
+    assert!(
+        none.status.code() == Some(1) && told.contains("hint: nothing was compressed; `--at end`"),
+        "{told}"
+    );
     // A run knows of which data it is.
     fs::create_dir(place.at("deep")).unwrap();
     fs::rename(place.at("run"), place.at("deep/run")).unwrap();
@@ -296,4 +323,7 @@ fn of_several_variants_the_one_taken_is_told() {
         told("mas")
     );
     assert!(!told("full").contains("more fit"), "{}", told("full"));
+    let output = place.program(&["export", "run", "--variant", "mask(keep_last=1)", "--at", "99"]);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("hint: the last event of a trajectory is `--at 1` at most"), "{told}");
 }

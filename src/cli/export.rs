@@ -95,6 +95,9 @@ struct Done {
     notes: BTreeMap<&'static str, u64>,
     redacted: Tally,
     failed: Vec<String>,
+    /// Events of a trajectory at most.
+    #[serde(skip)]
+    most_events: usize,
 }
 
 /// Runs the command; says on stderr what was written.
@@ -180,6 +183,7 @@ impl Exporter<'_> {
                 log.id()
             ));
         }
+        done.most_events = done.most_events.max(camera.n_events);
         if camera.shots.is_empty() {
             *done.notes.entry("trajectory without such a prompt").or_default() += 1;
             return Ok(());
@@ -267,6 +271,13 @@ fn told(done: &Done, label: &str, args: &Args) -> String {
         count(calls, "call"),
         count(results, "result"),
     );
+    if done.prompts == 0 && done.failed.is_empty() {
+        text += &match done.most_events {
+            0 => "hint: nothing was compressed; `--at end` writes the prompts as they stand at the end\n"
+                .to_owned(),
+            n => format!("hint: the last event of a trajectory is `--at {}` at most\n", n - 1),
+        };
+    }
     for (what, n) in &done.notes {
         text += &format!("{what}: {n}\n");
     }

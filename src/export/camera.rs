@@ -30,7 +30,8 @@ const MOST: usize = 4_000_000;
 pub struct Camera {
     at: At,
     pub shots: Vec<Shot>,
-    n_events: usize,
+    /// Events so far.
+    pub n_events: usize,
     /// The first event since the last decision.
     since: Option<usize>,
     recalled: Vec<Block>,

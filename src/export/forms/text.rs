@@ -6,7 +6,7 @@ use super::super::messages::Message;
 
 pub(super) fn write(messages: &[Message]) -> String {
     let mut all = String::new();
-    let mut say = |who: &str, text: &str| all += &format!("{who}: {text}\n\n");
+    let mut say = |who: &str, text: &str| all += &format!("{who}: {}\n\n", text.replace("\r\n", "\n"));
     for message in messages {
         let reply = match message {
             Message::System(text) => {
