@@ -9,6 +9,7 @@ mod docs;
 mod export;
 mod golden;
 mod ingest;
+mod kept;
 mod llama;
 mod mapping;
 mod messages;

@@ -17,7 +17,10 @@ use crate::text::escape;
 mod advise;
 pub mod annotate;
 mod audit;
+mod cache;
 mod compare;
+mod completions;
+mod doctor;
 mod export;
 pub mod ingest;
 pub mod inspect;
@@ -108,6 +111,9 @@ enum Command {
     Show(show::Args),
     Train(train::Args),
     Models(models::Args),
+    Cache(cache::Args),
+    Doctor(doctor::Args),
+    Completions(completions::Args),
     /// Serve a model to this program over standard input and output
     #[cfg(feature = "llama")]
     #[command(hide = true)]
@@ -188,6 +194,9 @@ impl Cli {
             Command::Show(args) => show::run(args, self.output),
             Command::Train(args) => train::run(args, self.output),
             Command::Models(args) => models::run(args, self.output),
+            Command::Cache(args) => cache::run(args, self.output),
+            Command::Doctor(args) => doctor::run(args, self.output),
+            Command::Completions(args) => completions::run(args),
             #[cfg(feature = "llama")]
             Command::ModelWorker => crate::models::llama::worker::run().map(|()| ExitStatus::Done),
         }

@@ -9,7 +9,7 @@ mod windows;
 mod words;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -20,6 +20,7 @@ use crate::experiment::cell::{Models, Shelf, losses, run_unit};
 use crate::experiment::run::select;
 use crate::experiment::{Options, Plan, run_with};
 use crate::files::lock::Lock;
+use crate::files::reach;
 use crate::logs::places;
 use crate::report::statistics::bootstrap::Resampling;
 use crate::report::{self, Population};
@@ -103,8 +104,8 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         format!("cannot create {}\nhint: `--out DIR` names another folder", out.display())
     })?;
     let _alone = Lock::alone(&out, "try")?;
-    if args.out.is_none() {
-        unused::remove(&out, output.quiet);
+    if let (None, Some(root)) = (&args.out, out.parent()) {
+        unused::remove(root, Some(&out), unused::UNUSED, output.quiet);
     }
     let desk = Desk::new(&out, &inputs, args)?;
     let (printed, is_clean) = match desk.printed()? {
@@ -263,13 +264,28 @@ fn set(name: &str) -> Option<PathBuf> {
 
 /// Where it all goes if nobody says: each choice of inputs has a folder of its own.
 fn cache(inputs: &[PathBuf]) -> anyhow::Result<PathBuf> {
-    let cache = set("XDG_CACHE_HOME").or_else(|| Some(std::env::home_dir()?.join(".cache")));
-    let cache = cache.context("there is no home folder\nhint: add `--out DIR`")?;
+    let cache = place().context("there is no home folder\nhint: add `--out DIR`")?;
     let mut paths: Vec<PathBuf> =
         inputs.iter().map(|path| fs::canonicalize(path).unwrap_or_else(|_| path.clone())).collect();
     paths.sort();
     let hash = blake3::hash(format!("{paths:?}").as_bytes()).to_hex();
-    Ok(cache.join("trajpress/try").join(&hash[..12]))
+    Ok(cache.join(&hash[..12]))
+}
+
+/// Where those folders stand.
+fn place() -> Option<PathBuf> {
+    let cache = set("XDG_CACHE_HOME").or_else(|| Some(std::env::home_dir()?.join(".cache")))?;
+    Some(cache.join("trajpress/try"))
+}
+
+/// The same, if it is there.
+pub(super) fn folders() -> anyhow::Result<Option<PathBuf>> {
+    place().map_or(Ok(None), |place| Ok(reach::is_there(&place)?.then_some(place)))
+}
+
+/// Removes the folders that nobody used for so long; how many.
+pub(super) fn prune(root: &Path, unused: Duration, quiet: bool) -> u64 {
+    unused::remove(root, None, unused, quiet)
 }
 
 /// The prices of a model.

@@ -82,6 +82,29 @@ impl Store {
         Ok(connection)
     }
 
+    /// How many answers there are, the seconds that they had cost, and days since the one was used that was used longest ago.
+    pub fn stats(&self) -> anyhow::Result<(u64, f64, Option<f64>)> {
+        let connection = lock(&self.connection);
+        let of = "SELECT count(*), total(seconds), min(used) FROM answers";
+        let (n, seconds, oldest): (i64, f64, Option<i64>) =
+            connection.query_row(of, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let days = oldest.map(|oldest| (now() - oldest).max(0) as f64 / 86400.0);
+        Ok((n.max(0) as u64, seconds, days))
+    }
+
+    /// Deletes the answers that were not used for so long; how many.
+    pub fn prune(&self, unused: Duration) -> anyhow::Result<u64> {
+        let mut connection = lock(&self.connection);
+        let write = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let until = now() - unused.as_secs() as i64;
+        let n = write.execute("DELETE FROM answers WHERE used <= ?", params![until])?;
+        write
+            .execute("UPDATE size SET bytes = (SELECT coalesce(sum(length(answer)), 0) FROM answers)", [])?;
+        write.commit()?;
+        give_back(&connection)?;
+        Ok(n as u64)
+    }
+
     /// Bytes of the answers kept now.
     #[cfg(test)]
     pub fn bytes(&self) -> anyhow::Result<i64> {
@@ -185,15 +208,21 @@ impl Store {
             }
             write.commit()?;
             if counted > self.cap {
-                // Each step gives one page back.
-                let mut vacuum = connection.prepare("PRAGMA incremental_vacuum")?;
-                let mut steps = vacuum.query([])?;
-                while steps.next()?.is_some() {}
+                give_back(&connection)?;
             }
             Ok(())
         })();
         self.usable(kept);
     }
+}
+
+/// Gives pages without answers back to the disk.
+fn give_back(connection: &Connection) -> rusqlite::Result<()> {
+    // Each step gives one page back.
+    let mut vacuum = connection.prepare("PRAGMA incremental_vacuum")?;
+    let mut steps = vacuum.query([])?;
+    while steps.next()?.is_some() {}
+    Ok(())
 }
 
 /// A file of fewer bytes is never too large: that is what SQLite needs for little more than itself.

@@ -230,6 +230,24 @@ fn what_was_not_used_for_long_leaves_first() {
 }
 
 #[test]
+fn what_was_not_used_for_long_is_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(Store::open(&folder.path().join("calls.sqlite"), 1 << 30).unwrap());
+    let (cached, asked) = model("one", Some(&store));
+    cached.answer(&[embed("old"), embed("older")]);
+    lock(&store.connection).execute("UPDATE answers SET used = used - 5 * 86400", []).unwrap();
+    cached.answer(&[embed("new")]);
+    let day = std::time::Duration::from_secs(86400);
+    let (n, seconds, oldest) = store.stats().unwrap();
+    assert!(n == 3 && seconds >= 0.0 && (oldest.unwrap() - 5.0).abs() < 0.01, "{n}, {oldest:?}");
+    assert_eq!((store.prune(day * 6).unwrap(), store.prune(day).unwrap()), (0, 2));
+    cached.answer(&[embed("new")]);
+    assert_eq!(asked.load(Ordering::Relaxed), 3, "the new one has stayed");
+    assert_eq!(store.prune(day * 0).unwrap(), 1);
+    assert_eq!((store.stats().unwrap().0, store.bytes().unwrap()), (0, 0));
+}
+
+#[test]
 fn two_stores_share_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("calls.sqlite");
