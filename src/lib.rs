@@ -30,6 +30,7 @@ mod report;
 mod scopes;
 mod scores;
 mod settings;
+mod showcase;
 mod store;
 mod strategies;
 mod text;

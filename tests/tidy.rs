@@ -61,6 +61,11 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
                 "annotate",
             ],
         ),
+        // Single events with their text, for people who read.
+        (
+            "showcase",
+            vec!["context", "experiment", "export", "files", "scores", "store", "strategies", "trajectory"],
+        ),
         // What a log's own product did to its past, by the same replays and scores.
         ("audit", vec!["context", "experiment", "replay", "scores", "store", "text", "trajectory", "turns"]),
         // A report reads rows, and the claims that they are held against: it is drawn again years later, without a model.
@@ -89,6 +94,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
                 "scores",
                 "scopes",
                 "settings",
+                "showcase",
                 "store",
                 "strategies",
                 "text",

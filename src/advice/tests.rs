@@ -3,8 +3,8 @@
 use super::*;
 use crate::experiment::cell::Played;
 
-const LOST: Fate = Fate { exposed: true, lost: true };
-const KEPT: Fate = Fate { exposed: true, lost: false };
+const LOST: Fate = Fate { exposed: true, lost: true, n_events: 1 };
+const KEPT: Fate = Fate { exposed: true, lost: false, n_events: 1 };
 
 /// A session of ten needs under policies that each lose so many of them, at these costs, with an event each.
 fn session(number: u32, policies: &[(usize, f64)]) -> Session {

@@ -10,7 +10,7 @@ use super::{ExitStatus, Output, catalogue, columns, count, print};
 use crate::context::log::Log;
 use crate::context::needs::Needs;
 use crate::context::{Block, Content};
-use crate::experiment::cell::recipe;
+use crate::experiment::cell::{Which, accounts, recipe};
 use crate::experiment::{Dataset, Plan, Variant};
 use crate::files::reach;
 use crate::replay::{Event, Observer, Run, replay};
@@ -22,12 +22,13 @@ use crate::text::escape;
 use crate::text::tokens::Tokenizer;
 use crate::turns::actions::ActionKind;
 
+mod event;
 mod sessions;
 
 /// Show a trajectory, and what a variant kept, rewrote and lost of it
 ///
-/// Of a run: its sessions under a variant, those that lose most first. Of data, without a variant: the steps of a trajectory, one line each. With one: the events of its replay, or the blocks of
-/// one event before and after. `--timeline` draws intents, files, tests and where each trigger fires. Text of the log is shown with its control characters escaped.
+/// Of a run: its sessions under a variant, those that lose most first. Of data, without a variant: the steps of a trajectory, one line each. With one: the events of its replay, or of
+/// one event: what it took that was needed later, then what it rewrote, dropped, added and kept. `--timeline` draws intents, files, tests and where each trigger fires. Text of the log is shown with its control characters escaped.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   trajpress inspect runs/night
@@ -62,6 +63,9 @@ pub struct Args {
     /// Number of an event, from 0
     #[arg(long, value_name = "K", requires = "variant")]
     event: Option<usize>,
+    /// Show the blocks that the event kept, too
+    #[arg(long, requires = "event")]
+    all: bool,
     /// Draw which tier of memory each turn was in at each decision (of `tiered`) into this file, svg or png; as json,
     /// what it shows
     #[arg(long, value_name = "FILE", requires = "variant", conflicts_with = "event")]
@@ -112,22 +116,24 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     })?;
     let tokenizer = Tokenizer::load(&plan.tokenizer)?;
     let models = args.using.open([variant], &Named::default(), 1)?.models();
+    if let Some(number) = args.event {
+        let told = accounts(&data, &plan, index, variant, &models, (Which::Number(number), 0))?;
+        anyhow::ensure!(
+            !told.events.is_empty(),
+            "no event {number}: {} in this replay",
+            count(told.n_events as u64, "event")
+        );
+        return event::show(&told, args.all, args.width, output);
+    }
     let recipe = recipe(variant, &models)?;
     let log = if recipe.bridges() { data.log(index, true)? } else { log };
     let needs = Needs::of(&log, plan.reference_tails.iter().copied().min().unwrap_or(0));
-    let mut camera = Camera::default();
-    let run = replay(&log, &recipe, &tokenizer, &needs, &mut camera)?;
+    let run = replay(&log, &recipe, &tokenizer, &needs, &mut Nobody)?;
     if let Some(path) = &args.tiers {
         super::tiers::write(&log, &variant.label, &run, path)?;
         return drawn("tier map", path, output);
     }
-    match args.event {
-        None => show_events(&variant.label, &run, args.width, output),
-        Some(k) => {
-            let event = run.events.get(k).with_context(|| format!("event {k} of {}", run.events.len()))?;
-            show_event(&log, event, &camera.before[k], args.width, output)
-        }
-    }
+    show_events(&variant.label, &run, args.width, output)
 }
 
 /// Says where a figure is.
@@ -141,17 +147,10 @@ fn drawn(what: &str, path: &Path, output: Output) -> anyhow::Result<ExitStatus> 
     Ok(ExitStatus::Done)
 }
 
-/// Keeps the blocks of each scope as they were.
-#[derive(Default)]
-struct Camera {
-    before: Vec<Vec<Block>>,
-}
+/// Nobody looks on.
+struct Nobody;
 
-impl Observer for Camera {
-    fn compressed(&mut self, before: &[Block], _: &Event, _: u32) {
-        self.before.push(before.to_vec());
-    }
-}
+impl Observer for Nobody {}
 
 /// Trajectories that are listed where several fit.
 const LISTED: usize = 10;
@@ -350,58 +349,6 @@ fn show_events(label: &str, run: &Run, width: usize, output: Output) -> anyhow::
     Ok(ExitStatus::Done)
 }
 
-fn show_event(
-    log: &Log,
-    event: &Event,
-    before: &[Block],
-    width: usize,
-    output: Output,
-) -> anyhow::Result<ExitStatus> {
-    let shown = |b: &Block| json!({"turn": b.turn, "tokens": b.tokens, "how": how(b), "text": b.text(log)});
-    if output.json {
-        let rows = json!({
-            "before": before.iter().map(shown).collect::<Vec<_>>(),
-            "after": event.after.iter().map(shown).collect::<Vec<_>>(),
-            "items": event.work.items.iter().map(item).collect::<Vec<_>>(),
-            "flags": flags(event),
-        });
-        print(&(escape::json(&rows)?))?;
-        return Ok(ExitStatus::Done);
-    }
-    let mut text = format!("before turn {}, scope {}..{}\n", event.turn, event.turns.start, event.turns.end);
-    text.extend(flags(event).iter().map(|flag| format!("flag: {flag}\n")));
-    for (title, blocks) in [("before", before), ("after", &event.after[..])] {
-        let tokens: u64 = blocks.iter().map(|b| u64::from(b.tokens)).sum();
-        text.push_str(&format!("\n{title}: {} blocks, {tokens} tokens\n", blocks.len()));
-        for b in blocks {
-            text.push_str(&format!(
-                "{:>4} {:<10}{:>7}  {}\n",
-                b.turn,
-                how(b),
-                b.tokens,
-                line(&b.text(log), width)
-            ));
-        }
-    }
-    if !event.work.items.is_empty() {
-        text.push_str(&format!("\nitems: {}\n", event.work.items.len()));
-    }
-    for (at, item) in event.work.items.iter().enumerate() {
-        let fate = match item.of {
-            Some(of) => format!("{} of {of}", item.fate.name()),
-            None => item.fate.name().to_owned(),
-        };
-        let score = item.score.map_or(String::new(), |score| format!("{score:.2}"));
-        text.push_str(&format!(
-            "{at:>4} {:<12}{fate:<16}{score:>6}  {}\n",
-            item.kind,
-            line(&item.text, width)
-        ));
-    }
-    print(&text)?;
-    Ok(ExitStatus::Done)
-}
-
 /// What an event is flagged with, each with what it is.
 fn flags(event: &Event) -> Vec<String> {
     let work = &event.work;
@@ -444,6 +391,7 @@ mod tests {
             experiment: None,
             variant: None,
             event: None,
+            all: false,
             width: 9,
             using: Default::default(),
         };

@@ -19,6 +19,7 @@ use crate::experiment::{Dataset, Options, Outcome, Plan, run_with};
 use crate::files::reach;
 use crate::models::bench::Speed;
 use crate::models::dry::Demand;
+use crate::showcase;
 use crate::store::EventRow;
 use crate::text::escape;
 
@@ -71,6 +72,9 @@ pub struct Args {
     /// Take the place of the run that RUN holds, whatever it is; the rows that both have are taken over
     #[arg(long, conflicts_with_all = ["finish", "shard", "list", "fresh"])]
     replace: bool,
+    /// Leave keys, passwords and personal data in the texts of the table `showcase` as they are
+    #[arg(long)]
+    raw: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -157,6 +161,10 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         asked.lock().unwrap_or_else(PoisonError::into_inner).add(&rows.events);
         Ok(rows)
     })?;
+    if outcome.finished {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads(args)).build()?;
+        pool.install(|| showcase::write(&plan, &data, out, &models, args.raw))?;
+    }
     tell(&outcome, out, output);
     if !output.quiet {
         for line in opened.summary() {

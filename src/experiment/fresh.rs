@@ -11,16 +11,18 @@ use super::manifest;
 use crate::files::lock::Lock;
 use crate::files::reach;
 use crate::store::{
-    CellRow, ContextRow, EventRow, ItemRow, Row, ScoreRow, TimelineRow, TrajectoryRow, UnitRow, VariantRow,
+    CellRow, ContextRow, EventRow, ItemRow, Row, ScoreRow, ShowcaseRow, TimelineRow, TrajectoryRow, UnitRow,
+    VariantRow,
 };
 
 /// Tables of a run.
-const TABLES: [&str; 9] = [
+const TABLES: [&str; 10] = [
     CellRow::TABLE,
     EventRow::TABLE,
     ItemRow::TABLE,
     TimelineRow::TABLE,
     ScoreRow::TABLE,
+    ShowcaseRow::TABLE,
     ContextRow::TABLE,
     VariantRow::TABLE,
     TrajectoryRow::TABLE,

@@ -34,3 +34,21 @@ table! {
         pub n: u64,
     }
 }
+
+table! {
+    /// The value of a score alone.
+    pub struct ScoreValue in "scores" {
+        /// Variant id.
+        pub variant: Arc<str>,
+        /// Trajectory id.
+        pub trajectory: Arc<str>,
+        /// Name of the score.
+        pub metric: Arc<str>,
+        /// Stratum.
+        pub stratum: Arc<str>,
+        /// The score, raw; null is undefined.
+        pub value: Option<f64>,
+        /// Weight of the row when values are pooled.
+        pub weight: f64,
+    }
+}

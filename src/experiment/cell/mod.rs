@@ -3,8 +3,8 @@
 //! What depends on the trajectory alone (its log, its questions, what of it stands in its partners)
 //! is made once and shared by all variants; what depends on the variant too (its replay) by all cells that ask for it.
 
+mod account;
 mod losses;
-
 mod plays;
 mod replays;
 mod rows;
@@ -34,6 +34,7 @@ use crate::strategies;
 use crate::text::tokens::Tokenizer;
 use crate::triggers;
 
+pub use account::{Account, Accounts, Which, accounts};
 pub use losses::{Bridged, Loss, bridged, losses, unsent};
 pub use plays::{Played, Plays, plays};
 use replays::Replays;

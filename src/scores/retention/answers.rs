@@ -63,6 +63,8 @@ pub struct Fate {
     pub exposed: bool,
     /// Bound, it did not stand in its prompt.
     pub lost: bool,
+    /// Events before it came up.
+    pub n_events: u32,
 }
 
 /// What became of each of the needs, without a shadow or a partner: a tenth of the work of [`score`].
@@ -78,7 +80,7 @@ pub fn fates(caster: &Caster<'_>, questions: &Questions, ledger: &Ledger<'_>, ru
             let state = &ledger.states[fates.len()];
             let w = ledger.watch.index(need.atom).expect("the atoms of all needs are watched");
             let is_served = state.base[1] || state.recalled[1] || kept.by(state.n_events, w, true);
-            fates.push(Fate { exposed: state.exposed, lost: !is_served });
+            fates.push(Fate { exposed: state.exposed, lost: !is_served, n_events: state.n_events });
         }
     }
     fates

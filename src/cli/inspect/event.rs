@@ -1,0 +1,137 @@
+//! One event of a replay, printed: what it took that was needed later, then what it rewrote, dropped, added and kept.
+
+use serde_json::json;
+
+use super::super::page::width;
+use super::super::{ExitStatus, Output, count, print};
+use super::{flags, how, item, line};
+use crate::context::Block;
+use crate::experiment::cell::Accounts;
+use crate::showcase;
+use crate::store::ShowcaseRow;
+use crate::text::escape;
+
+/// In lines this wide a block stands beside what took its place.
+const WIDE: usize = 100;
+
+/// Prints the first event of these; `all` shows what was kept, too. So many characters of each text.
+pub(super) fn show(of: &Accounts, all: bool, most: usize, output: Output) -> anyhow::Result<ExitStatus> {
+    let Some((account, (_, rows))) = of.events.first().zip(showcase::rows("", of, true).into_iter().next())
+    else {
+        return Ok(ExitStatus::Failed);
+    };
+    let event = &account.event;
+    if output.json {
+        let shown =
+            |b: &Block| json!({"turn": b.turn, "tokens": b.tokens, "how": how(b), "text": b.text(&of.log)});
+        let lost = rows.iter().filter(|row| row.what == "lost").map(|row| {
+            json!({"atom": row.atom, "stood": row.at, "line": row.text, "needed": row.needed, "used": row.text_after})
+        });
+        let told = json!({
+            "lost": lost.collect::<Vec<_>>(),
+            "before": account.before.iter().map(shown).collect::<Vec<_>>(),
+            "after": event.after.iter().map(shown).collect::<Vec<_>>(),
+            "items": event.work.items.iter().map(item).collect::<Vec<_>>(),
+            "flags": flags(event),
+        });
+        print(&escape::json(&told)?)?;
+        return Ok(ExitStatus::Done);
+    }
+    let mut text = format!(
+        "event {} of {}, before turn {}, scope {}..{}: the prompt goes from {} to {} tokens\n",
+        account.number,
+        of.n_events,
+        event.turn,
+        event.turns.start,
+        event.turns.end,
+        event.tokens_before,
+        event.tokens_after
+    );
+    text.extend(flags(event).iter().map(|flag| format!("flag: {flag}\n")));
+    text += &lost(&rows, most);
+    for what in ["rewritten", "dropped", "added", "kept"] {
+        text += &blocks(&rows, what, what != "kept" || all, most);
+    }
+    if !event.work.items.is_empty() {
+        text += &format!("\nitems: {}\n", event.work.items.len());
+    }
+    for (at, item) in event.work.items.iter().enumerate() {
+        let fate = match item.of {
+            Some(of) => format!("{} of {of}", item.fate.name()),
+            None => item.fate.name().to_owned(),
+        };
+        let score = item.score.map_or(String::new(), |score| format!("{score:.2}"));
+        text += &format!("{at:>4} {:<12}{fate:<16}{score:>6}  {}\n", item.kind, line(&item.text, most));
+    }
+    print(&text)?;
+    Ok(ExitStatus::Done)
+}
+
+fn lost(rows: &[ShowcaseRow], most: usize) -> String {
+    let lost: Vec<&ShowcaseRow> = rows.iter().filter(|row| row.what == "lost").collect();
+    if lost.is_empty() {
+        return "\nlost and needed later: nothing\n".to_owned();
+    }
+    let mut text = format!("\nlost and needed later: {}\n", lost.len());
+    for row in lost {
+        text += &format!("  {}\n", line(row.atom.as_deref().unwrap_or_default(), most));
+        let said = |text: &Option<String>| line(text.as_deref().unwrap_or_default().trim(), most);
+        text += &format!("    turn {:<5} {:<12} {}\n", row.at, row.speaker, said(&row.text));
+        let used = if row.text_after.is_some() { said(&row.text_after) } else { "(used here)".to_owned() };
+        text += &format!("    turn {:<5} {:<12} {used}\n", row.needed.unwrap_or_default(), "needed by");
+    }
+    text
+}
+
+/// The blocks that this became of; folded to one line where they are not shown.
+fn blocks(rows: &[ShowcaseRow], what: &str, is_shown: bool, most: usize) -> String {
+    let of: Vec<&ShowcaseRow> = rows.iter().filter(|row| row.what == what).collect();
+    if of.is_empty() {
+        return String::new();
+    }
+    let tokens = |get: fn(&ShowcaseRow) -> u32| of.iter().map(|row| u64::from(get(row))).sum::<u64>();
+    let (before, after) = (tokens(|row| row.tokens_before), tokens(|row| row.tokens_after));
+    let n = count(of.len() as u64, "block");
+    let mut text = match what {
+        "rewritten" => format!("\nrewritten: {n}, {before} to {after} tokens\n"),
+        "added" => format!("\nadded: {n}, {after} tokens\n"),
+        _ => format!("\n{what}: {n}, {before} tokens\n"),
+    };
+    if !is_shown {
+        return text.trim_end().to_owned() + " (`--all` shows them)\n";
+    }
+    for row in of {
+        let [before, after] =
+            [&row.text, &row.text_after].map(|text| line(text.as_deref().unwrap_or("").trim(), most));
+        let tokens = if what == "added" { row.tokens_after } else { row.tokens_before };
+        let head = format!("  {:>5} {:<12}{tokens:>7}  ", row.at, row.speaker);
+        text += &match what {
+            "rewritten" => beside(&head, &before, &after),
+            "added" => format!("{head}{after}\n"),
+            _ => format!("{head}{before}\n"),
+        };
+    }
+    text
+}
+
+/// Two texts in two columns, or one below the other where lines are short.
+fn beside(head: &str, before: &str, after: &str) -> String {
+    let width = width();
+    if width < WIDE {
+        return format!("{head}{before}\n{:>width$}{after}\n", "-> ", width = head.chars().count());
+    }
+    let column = (width - head.chars().count() - 3) / 2;
+    let lines = |text: &str| -> Vec<String> {
+        text.chars().collect::<Vec<_>>().chunks(column).map(|line| line.iter().collect()).collect()
+    };
+    let (left, right) = (lines(before), lines(after));
+    let mut text = String::new();
+    for at in 0..left.len().max(right.len()).max(1) {
+        let head = if at == 0 { head.to_owned() } else { " ".repeat(head.chars().count()) };
+        let of = |lines: &[String]| lines.get(at).cloned().unwrap_or_default();
+        let gap = " ".repeat(column - of(&left).chars().count());
+        text += (head + &of(&left) + &gap + " | " + &of(&right)).trim_end();
+        text.push('\n');
+    }
+    text
+}
