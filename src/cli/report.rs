@@ -26,7 +26,8 @@ use crate::text::escape;
   trajpress report runs/night --out reports/night --resamples 10000
   trajpress report runs/night --baseline mask
   trajpress report runs/night --population these
-  trajpress report runs/night --claims my_claims.toml")]
+  trajpress report runs/night --claims my_claims.toml
+  trajpress report runs/night --share-safe")]
 pub struct Args {
     /// Folder of the run
     run: PathBuf,
@@ -50,6 +51,9 @@ pub struct Args {
     /// datasets/claims.toml]
     #[arg(long, value_name = "FILE")]
     claims: Option<PathBuf>,
+    /// Leave out all text of the logs: the pages of single events have its lengths and kinds alone
+    #[arg(long)]
+    share_safe: bool,
 }
 
 /// Where a reader begins.
@@ -66,6 +70,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<()> {
         baseline: args.baseline.clone(),
         claims: args.claims.clone(),
         names: names(),
+        share_safe: args.share_safe,
     };
     let success = Success::read(&args.run)?;
     if let Some(success) = &success

@@ -180,6 +180,7 @@ fn answered(
         baseline: None,
         claims: None,
         names: super::report::names(),
+        share_safe: false,
     };
     let written = report::write(&rows, &desk.path("report"), &of_report)?;
     let mut lost = Vec::new();

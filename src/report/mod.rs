@@ -45,6 +45,8 @@ pub struct Options {
     pub claims: Option<PathBuf>,
     /// What claims may name.
     pub names: Names,
+    /// Whether no text of logs may stand in it.
+    pub share_safe: bool,
 }
 
 /// What a report left behind.
@@ -61,7 +63,7 @@ pub struct Written {
 /// Writes all tables and figures of the run in `run` into `out`.
 pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Written> {
     let claims = Claims::load(options.claims.as_deref(), &options.names)?;
-    let run = load::Run::open(run, options.population)?;
+    let (folder, run) = (run, load::Run::open(run, options.population)?);
     let mut gathered = Gathered::with(tables::measures(), Some(&claims));
     let summary = tables::summary::summarise(&run, options.resampling, &mut gathered)?;
     let lines = Lines::new(&run, gathered, options.resampling);
@@ -91,7 +93,7 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
     let sentence = html::sentence(&run, &summary, &lines);
     text("methods.md", &paper::methods(&run, &summary))?;
     text("summary.tex", &paper::latex(&summary))?;
-    text("report.html", &html::page(&run, &summary, &tables, &sentence)?)?;
+    text("report.html", &html::page(&run, &summary, &tables, &sentence, (folder, !options.share_safe))?)?;
     let (points, undrawn) = (summary.points(), summary.undrawn());
     let figure = figures::retention_savings(&points, undrawn, summary.tail(), options.population.name());
     text("retention_savings.svg", &figure.svg()?)?;

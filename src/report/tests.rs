@@ -11,6 +11,7 @@ fn options() -> Options {
         baseline: None,
         claims: None,
         names: claims::tests::names(),
+        share_safe: false,
     }
 }
 

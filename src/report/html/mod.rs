@@ -3,6 +3,10 @@
 //! The page is src/data/report.html with the rows as JSON in it: its script draws the figure and the tables, sorts and filters
 //! them, and has a page a variant. It loads nothing. Text of the run stands in the JSON alone, and goes into the page as text.
 
+mod events;
+
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use crate::report::lines::{Line, Lines};
@@ -23,8 +27,15 @@ const DIVISIONS: [&str; 6] = ["kind", "class", "horizon", "point", "type", "cate
 /// What saves less saves nothing to speak of.
 const SAVES: f64 = 0.005;
 
-/// The page under its first sentence. `tables` are the summary, its strata and its rows by format.
-pub(super) fn page(run: &Run, summary: &Summary, tables: &[Table], sentence: &str) -> anyhow::Result<String> {
+/// The page under its first sentence. `tables` are the summary, its strata and its rows by format; `folder` is that of the run, and
+/// `with_text` says whether text of its logs may stand there.
+pub(super) fn page(
+    run: &Run,
+    summary: &Summary,
+    tables: &[Table],
+    sentence: &str,
+    (folder, with_text): (&Path, bool),
+) -> anyhow::Result<String> {
     let find = |name: &str| tables.iter().find(|table| table.name == name);
     let controls: Vec<bool> = summary.rows.iter().map(|row| row.control).collect();
     let worst = |row: &VariantSummary| {
@@ -68,6 +79,7 @@ pub(super) fn page(run: &Run, summary: &Summary, tables: &[Table], sentence: &st
         "worst": summary.rows.iter().map(worst).collect::<Vec<_>>(),
         "short": summary.rows.iter().map(short).collect::<serde_json::Map<_, _>>(),
         "remarks": summary.remarks.iter().map(|r| escape::line(r)).collect::<Vec<_>>(),
+        "events": events::events(folder, with_text)?,
         "tables": columns,
     });
     // Within a script no `<` may stand: it could end it.

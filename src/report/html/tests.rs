@@ -5,6 +5,7 @@ use crate::report::Options;
 use crate::report::load::Population;
 use crate::report::statistics::bootstrap::Resampling;
 use crate::report::statistics::synthetic::{GRID, Spec, TINY, write_run};
+use crate::store::{ShowcaseRow, TableWriter};
 
 /// What the page shows, as JSON.
 fn data(page: &str) -> Value {
@@ -15,15 +16,20 @@ fn data(page: &str) -> Value {
 fn page_of(specs: &[Spec], sessions: usize) -> String {
     let dir = tempfile::tempdir().unwrap();
     write_run(dir.path(), specs, sessions, 12);
+    page_in(dir.path(), false)
+}
+
+fn page_in(run: &Path, share_safe: bool) -> String {
     let options = Options {
         resampling: Resampling { seed: 1, resamples: 200 },
         population: Population::Other,
         baseline: None,
         claims: None,
         names: crate::report::claims::tests::names(),
+        share_safe,
     };
-    crate::report::write(dir.path(), &dir.path().join("out"), &options).unwrap();
-    std::fs::read_to_string(dir.path().join("out/report.html")).unwrap()
+    crate::report::write(run, &run.join("out"), &options).unwrap();
+    std::fs::read_to_string(run.join("out/report.html")).unwrap()
 }
 
 #[test]
@@ -72,4 +78,36 @@ fn nothing_in_a_label_is_part_of_the_page() {
     assert!(!page.contains("<img") && !page.contains('\u{202e}') && !page.contains('\u{1b}'));
     assert!(page.contains("\\u003c/script>\\u003cscript>alert(1)"));
     assert!(page.contains("default-src 'none'"), "and the page may load nothing");
+}
+
+/// Text of logs acts no more than labels do, and is not there at all where the page is to be shared.
+#[test]
+fn events_have_their_text_or_none() {
+    let dir = tempfile::tempdir().unwrap();
+    write_run(dir.path(), &TINY, 12, 12);
+    let evil = "</script><script>alert(1)</script>\u{202e}";
+    let row = |row: u32, what: &'static str| ShowcaseRow {
+        variant: "v1".into(),
+        trajectory: "t1".into(),
+        row,
+        what: what.into(),
+        atom: (row == 0).then(|| "src/a.py".to_owned()),
+        tokens_before: 7,
+        text: Some(evil.to_owned()),
+        ..ShowcaseRow::default()
+    };
+    let mut writer = TableWriter::create(&dir.path().join("showcase.parquet"), 1 << 20).unwrap();
+    let next = ShowcaseRow { event: 1, ..row(0, "dropped") };
+    writer.push([row(0, "lost"), row(1, "dropped"), next]).unwrap();
+    writer.finish().unwrap();
+    let page = page_in(dir.path(), false);
+    assert_eq!(page.matches("</script>").count(), 2, "those of the page itself");
+    let events = &data(&page)["events"];
+    assert_eq!((events.as_array().unwrap().len(), events[0]["rows"].as_array().unwrap().len()), (2, 2));
+    assert_eq!(events[0]["rows"][0][4], "src/a.py");
+    assert_eq!(events[0]["rows"][1][7], "</script><script>alert(1)</script>\\u{202e}");
+    let safe = page_in(dir.path(), true);
+    assert!(!safe.contains("alert(1)") && !safe.contains("src/a.py"));
+    let row = &data(&safe)["events"][0]["rows"][1];
+    assert_eq!((&row[0], &row[5], &row[7]), (&json!("dropped"), &json!(7), &Value::Null));
 }
