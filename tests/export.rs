@@ -121,7 +121,8 @@ fn anthropic(request: &Value) -> Option<String> {
                     !text(block, "text").trim().is_empty()
                 }
                 "tool_use" => {
-                    let is_sound = block["input"].is_object() && is_name(text(block, "name"));
+                    let is_known = list(request, "tools").iter().any(|tool| tool["name"] == block["name"]);
+                    let is_sound = block["input"].is_object() && is_name(text(block, "name")) && is_known;
                     is_sound && role == "assistant" && open.insert(text(block, "id"))
                 }
                 "tool_result" => role == "user" && !is_behind && open.remove(text(block, "tool_use_id")),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import sysconfig
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional, Tuple, TypedDict, TypeVar, Union, overload
 
@@ -179,12 +180,22 @@ def main() -> None:
     for line in sys.stdin.buffer:
         request = json.loads(line)
         if "protocol" in request:
-            answer: Dict[str, Any] = {"protocol": PROTOCOL, **program.greeting}
+            answer: Dict[str, Any] = {"protocol": PROTOCOL, "files": _imported(), **program.greeting}
         else:
             number = request.pop("event")
             answer = {"event": number, **program.answer(request)}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
+
+
+def _imported() -> List[str]:
+    """Files of the modules that are imported so far, but for those of Python, of installed packages and of this one."""
+    paths = sysconfig.get_paths()
+    folders = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")] + [os.path.dirname(__file__)]
+    others = tuple(os.path.realpath(folder) + os.sep for folder in folders)
+    found = {name: getattr(module, "__file__", None) for name, module in list(sys.modules.items())}
+    files = [os.path.realpath(file) for _, file in sorted(found.items()) if file and file.endswith(".py")]
+    return [file for file in files if not file.startswith(others)]
 
 
 def _messages(answer: Answer) -> List[Any]:

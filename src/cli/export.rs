@@ -132,7 +132,8 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     if !output.quiet {
         tell(&if output.json { escape::json(&done)? } else { told(&done, &variant.label, args) });
     }
-    Ok(if done.prompts > 0 && done.failed.is_empty() { ExitStatus::Done } else { ExitStatus::Failed })
+    let is_whole = done.failed.is_empty() && !done.notes.contains_key(FALLBACK);
+    Ok(if done.prompts > 0 && is_whole { ExitStatus::Done } else { ExitStatus::Failed })
 }
 
 /// The data of the run.
@@ -173,9 +174,16 @@ impl Exporter<'_> {
         let tail = self.kept.plan.reference_tails.iter().copied().min().unwrap_or(0);
         let needs = if self.recipe.sees_future() { Needs::of(&log, tail) } else { Needs::default() };
         let mut camera = Camera::new(self.args.at.0);
-        if let Err(error) = replay(&log, &self.recipe, &self.tokenizer, &needs, &mut camera) {
-            done.failed.push(format!("{}: {error:#}", log.id()));
-            return Ok(());
+        let run = match replay(&log, &self.recipe, &self.tokenizer, &needs, &mut camera) {
+            Ok(run) => run,
+            Err(error) => {
+                done.failed.push(format!("{}: {error:#}", log.id()));
+                return Ok(());
+            }
+        };
+        let n_fallbacks = run.events.iter().filter(|event| event.work.fallback.is_some()).count() as u64;
+        if n_fallbacks > 0 {
+            *done.notes.entry(FALLBACK).or_default() += n_fallbacks;
         }
         if camera.is_full() {
             done.failed.push(format!(
@@ -255,6 +263,8 @@ impl Writer {
         writeln!(lines, "{line}").with_context(|| format!("cannot write {}", self.shown))
     }
 }
+
+const FALLBACK: &str = "event at which the fallback stood in for an answer";
 
 /// How many failures are named.
 const NAMED: usize = 5;

@@ -187,7 +187,7 @@ pub(super) fn write(
         told.push_str(&format!("; and {more} more difference{s}"));
     }
     anyhow::bail!(
-        "{} holds another run: {told}\nhint: name another folder for `--out`, or delete this run and begin anew with `--fresh`",
+        "{} holds another run: {told}\nhint: name another folder for `--out`, take its place with `--replace`, which takes over the rows that both have, or begin anew with `--fresh`",
         out.display()
     )
 }

@@ -195,7 +195,12 @@ impl Writer<'_> {
             // Before the first call it is the system prompt, too; a notice of later is a part of the run.
             (_, Role::System) if block.turn == 0 => self.system(text),
             (_, Role::System) => self.say(Message::System(text)),
-            (_, Role::Agent) => self.reply(block.turn, text),
+            (_, Role::Agent) => {
+                if kind == Kind::Thought {
+                    self.prompt.note("thought written as words of the agent");
+                }
+                self.reply(block.turn, text);
+            }
             (_, Role::User | Role::Tool) => self.say(Message::User(text)),
         }
     }

@@ -3,7 +3,6 @@
 //! Strategies and scores share this: how a program is started, asked and killed ([`process`]), which one it is, and how a context
 //! looks to it ([`messages`]). Source: ours; docs/own.md has the protocol.
 
-mod imports;
 pub mod messages;
 pub mod process;
 
@@ -13,15 +12,17 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use regex::{Captures, Regex};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
 use process::{Failure, Hello, Spec};
 
-/// Answers in a row that could not be used, by program, and why the last could not.
-static FAILED: LazyLock<Mutex<HashMap<Spec, (u32, String)>>> = LazyLock::new(Mutex::default);
-/// Of so many it is given up: more would each take as long as it is waited for.
-const GIVEN_UP: u32 = 5;
+/// Times in a row that it was waited for in vain, by program, and what the last was.
+static LATE: LazyLock<Mutex<HashMap<Spec, (u32, String)>>> = LazyLock::new(Mutex::default);
+/// After so many answers in a row that cannot be used a program is given up: in one session where it answers wrongly, so that what
+/// other sessions have of it does not depend on their order; in the whole run where it is waited for.
+pub const GIVEN_UP: u32 = 5;
 
 /// A program as a user names it.
 ///
@@ -67,16 +68,17 @@ pub fn ask<T>(
     request: impl FnOnce(u64) -> Value,
     read: impl FnOnce(&str, u64) -> Result<T, String>,
 ) -> anyhow::Result<Result<T, Failure>> {
-    if let Some((GIVEN_UP, last)) = FAILED.lock().unwrap_or_else(PoisonError::into_inner).get(spec) {
-        return Ok(Err(Failure::given_up(why(last))));
+    if let Some((GIVEN_UP, last)) = LATE.lock().unwrap_or_else(PoisonError::into_inner).get(spec) {
+        return Ok(Err(given_up(last)));
     }
     let answer = once(spec, program, request, read)?;
-    let mut failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
-    let (n, last) = failed.entry(spec.clone()).or_default();
+    let mut late = LATE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (n, last) = late.entry(spec.clone()).or_default();
     match &answer {
         // Once given up it stays so, whatever another thread still gets of it.
         _ if *n == GIVEN_UP => {}
         Ok(_) => *n = 0,
+        Err(failure) if !failure.is_late() => {}
         Err(failure) => {
             (*n, *last) = (*n + 1, failure.to_string());
             if *n == GIVEN_UP {
@@ -85,6 +87,11 @@ pub fn ask<T>(
         }
     }
     Ok(answer)
+}
+
+/// What there is in the place of an answer of one that is asked no more.
+pub fn given_up(last: impl Display) -> Failure {
+    Failure::given_up(why(last))
 }
 
 fn why(last: impl Display) -> String {
@@ -124,16 +131,62 @@ fn once<T>(
 
 /// A line of a program as JSON, or why it is none.
 pub fn parsed<T: DeserializeOwned>(line: &str) -> Result<T, String> {
-    serde_json::from_str(line).map_err(|error| {
+    let read = |line: &str| serde_json::from_str(line);
+    // JavaScript writes half of an emoji as it cuts it; bytes that are no UTF-8 are read likewise.
+    let read = read(line).or_else(|error| match SURROGATE.is_match(line) {
+        true => read(&whole_characters(line)),
+        false => Err(error),
+    });
+    read.map_err(|error| {
+        let is_json = |line: &str| serde_json::from_str::<IgnoredAny>(line).is_ok();
         let finite = line.replace("NaN", "0").replace("Infinity", "0");
-        match serde_json::from_str::<IgnoredAny>(&finite) {
-            Ok(_) => "`NaN` and `Infinity` are no numbers in JSON".to_owned(),
-            Err(_) => format!("it is no answer ({error})"),
+        match !is_json(line) && is_json(&finite) {
+            true => "`NaN` and `Infinity` are no numbers in JSON".to_owned(),
+            false => format!("it is no answer ({error})"),
         }
     })
+}
+
+/// Two halves of a character, or one without the other, or another escape.
+static SURROGATE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r"(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|(\\.)",
+    )
+    .expect("a valid regex")
+});
+
+/// JSON in which U+FFFD stands for half a character.
+fn whole_characters(line: &str) -> String {
+    let half = |found: &Captures<'_>| match found.get(1).or(found.get(2)) {
+        Some(whole) => whole.as_str().to_owned(),
+        None => r"\ufffd".to_owned(),
+    };
+    SURROGATE.replace_all(line, half).into_owned()
 }
 
 /// How a program is called in messages.
 pub fn shown(spec: &Spec) -> String {
     format!("program `{}`", spec.command.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_an_answer_is_told() {
+        let why = |line: &str| parsed::<HashMap<String, u32>>(line).unwrap_err();
+        assert!(why(r#"{"a": "b"}"#).contains("invalid type: string"), "{}", why(r#"{"a": "b"}"#));
+        assert!(why("[1]").contains("invalid type: sequence"));
+        assert!(why(r#"{"a": NaN}"#).contains("no numbers in JSON"));
+        assert!(why(r#"{"a": "NaN"}"#).contains("invalid type: string"));
+        assert!(why("{").contains("EOF"));
+    }
+
+    #[test]
+    fn half_a_character_is_none() {
+        let text = |line: &str| parsed::<String>(line).unwrap();
+        assert_eq!(text(r#""a\ud83d""#), "a\u{fffd}");
+        assert_eq!(text(r#""\ud83d\ude00 \ude00 \\ud83d""#), "\u{1f600} \u{fffd} \\ud83d");
+    }
 }

@@ -3,7 +3,7 @@
 //! Each thread takes one that is idle, or starts one. It stands in a group of processes of its own, and is killed with all that it
 //! started when it fails and when the run ends ([`end`]), or is interrupted.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::path::Path;
@@ -17,7 +17,6 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-use super::imports;
 use crate::files::ends::before_a_signal;
 
 /// Version of the protocol.
@@ -26,6 +25,8 @@ const PROTOCOL: u32 = 1;
 const LONGEST: u64 = 32 << 20;
 /// Bytes of what a program said last on its standard error.
 const LAST_WORDS: usize = 2000;
+/// So often it is looked at whether one that says nothing has ended.
+const LOOK: Duration = Duration::from_millis(200);
 /// By this a process and all that it starts are told.
 const MARK: &str = "TRAJPRESS_COMMAND";
 
@@ -50,6 +51,9 @@ pub struct Hello {
     pub better: Option<String>,
     pub range: Option<[Option<f64>; 2]>,
     pub unit: Option<String>,
+    /// Files that its answers depend on, beside those that the experiment names: what it has imported.
+    #[serde(default)]
+    files: Vec<String>,
 }
 
 /// Why there is no answer, with what the program said last.
@@ -84,6 +88,11 @@ impl Failure {
     /// Of a program that is asked no more.
     pub fn given_up(why: String) -> Self {
         Failure { why: Why::GivenUp(why), last_words: String::new() }
+    }
+
+    /// Whether it was waited for in vain.
+    pub fn is_late(&self) -> bool {
+        matches!(self.why, Why::Late(_))
     }
 
     pub fn is_given_up(&self) -> bool {
@@ -180,8 +189,8 @@ impl Process {
         let not_started = |error: String| failure(Why::NotStarted(error));
         let (name, arguments) =
             spec.command.split_first().ok_or_else(|| not_started("no program".to_owned()))?;
-        let files = stamps(files(spec));
-        let hash = hash(spec).map_err(not_started)?;
+        let files = Vec::new();
+        hash(&named(spec)).map_err(not_started)?;
         die_with_us();
         let mark = mark();
         let mut command = std::process::Command::new(name);
@@ -207,9 +216,19 @@ impl Process {
             let why = format!("its protocol is {}, that of trajpress {PROTOCOL}", hello.protocol);
             return Err(process.unusable(&line, &why));
         }
-        process.program = told(&hello, &hash);
         process.hello = hello;
+        let files = process.files_of(spec);
+        process.program = hash(&files).map(|hash| told(&process.hello, &hash)).map_err(not_started)?;
+        process.files = stamps(files);
         Ok(process)
+    }
+
+    fn files_of(&self, spec: &Spec) -> Vec<String> {
+        let mut files = named(spec);
+        files.extend(self.hello.files.iter().filter(|file| Path::new(file).is_file()).cloned());
+        let mut seen = HashSet::new();
+        files.retain(|file| seen.insert(std::fs::canonicalize(file).unwrap_or_else(|_| file.into())));
+        files
     }
 
     /// The number of its next request.
@@ -228,7 +247,7 @@ impl Process {
         text.push(b'\n');
         // That it takes nothing any more shows in that it answers nothing.
         let _ = self.talk.requests.send(text);
-        match self.talk.lines.recv_timeout(timeout) {
+        match self.hear(timeout) {
             Ok(Line::Whole(line)) => Ok(line),
             Ok(Line::TooLong) => Err(self.failure(Why::TooLong)),
             Err(RecvTimeoutError::Timeout) => Err(self.failure(Why::Late(timeout.as_secs_f64()))),
@@ -246,12 +265,30 @@ impl Process {
         }
     }
 
+    /// The next line. One that has ended says no more, though a child of it may hold its output open.
+    fn hear(&mut self, timeout: Duration) -> Result<Line, RecvTimeoutError> {
+        let until = Instant::now() + timeout;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.talk.lines.recv_timeout(left.min(LOOK)) {
+                Err(RecvTimeoutError::Timeout) if left <= LOOK => return Err(RecvTimeoutError::Timeout),
+                Err(RecvTimeoutError::Timeout) if matches!(self.child.try_wait(), Ok(Some(_))) => {
+                    // What it wrote last may be on its way.
+                    return self.talk.lines.recv_timeout(LOOK).map_err(|_| RecvTimeoutError::Disconnected);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                heard => return heard,
+            }
+        }
+    }
+
     /// What it is now: its files may have changed since it started.
     pub fn now(&mut self, spec: &Spec) -> anyhow::Result<String> {
         let known = self.files.iter().map(|(name, _)| name.clone());
         if stamps(known.collect()) != self.files {
-            self.program = told(&self.hello, &hash(spec).map_err(anyhow::Error::msg)?);
-            self.files = stamps(files(spec));
+            let files = self.files_of(spec);
+            self.program = told(&self.hello, &hash(&files).map_err(anyhow::Error::msg)?);
+            self.files = stamps(files);
         }
         Ok(self.program.clone())
     }
@@ -338,23 +375,13 @@ fn keep_end(mut stderr: impl Read, kept: &Mutex<VecDeque<u8>>) {
     }
 }
 
-/// Files that decide its answers: what the command names that is one, those that are named beside it, and what they import.
-fn files(spec: &Spec) -> Vec<String> {
+/// Files of the command: what it names that is one, and those that are named beside it.
+fn named(spec: &Spec) -> Vec<String> {
     // A name without a folder in the first place is looked for elsewhere.
     let is_file =
         |(at, name): &(usize, &String)| (*at > 0 || name.contains('/')) && Path::new(name).is_file();
     let named = spec.command.iter().enumerate().filter(is_file).map(|(_, name)| name);
-    let mut files: Vec<String> = named.chain(&spec.files).cloned().collect();
-    let mut next = 0;
-    while let Some(file) = files.get(next) {
-        for module in imports::beside(file) {
-            if !files.contains(&module) {
-                files.push(module);
-            }
-        }
-        next += 1;
-    }
-    files
+    named.chain(&spec.files).cloned().collect()
 }
 
 /// Files, each with its size and time.
@@ -368,11 +395,11 @@ fn stamps(files: Vec<String>) -> Stamps {
     files.into_iter().map(|name| (name.clone(), stamp(&name))).collect()
 }
 
-/// A hash of its files, 12 hex digits.
-fn hash(spec: &Spec) -> Result<String, String> {
+/// A hash of files, 12 hex digits.
+fn hash(files: &[String]) -> Result<String, String> {
     let mut hash = blake3::Hasher::new();
-    for name in files(spec) {
-        let bytes = std::fs::read(&name).map_err(|error| format!("cannot read `{name}`: {error}"))?;
+    for name in files {
+        let bytes = std::fs::read(name).map_err(|error| format!("cannot read `{name}`: {error}"))?;
         hash.update(blake3::hash(&bytes).as_bytes());
     }
     Ok(hash.finalize().to_hex()[..12].to_owned())

@@ -117,7 +117,7 @@ impl<'a> Gathered<'a> {
 
     pub(crate) fn take(&mut self, run: &Run, batch: &[(usize, VariantScores)]) {
         for (i, scores) in batch {
-            let mut terms = Terms::of(scores, &self.measures, run.trajectories.len());
+            let mut terms = Terms::of(scores, &self.measures, &run.own, run.trajectories.len());
             let asked = self.claims.map_or_else(Vec::new, |c| c.asked_of(&run.variants[*i]));
             asked.iter().for_each(|asked| terms.ask(asked, scores, &run.events[*i]));
             self.terms.insert(*i, terms);

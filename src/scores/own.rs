@@ -116,6 +116,8 @@ struct Sums {
     n: u64,
     asked: u64,
     failed: u64,
+    /// Events in a row without a usable answer.
+    in_a_row: u32,
 }
 
 /// Scores a replay by all programs.
@@ -144,12 +146,22 @@ pub fn score(log: &Log, run: &Run, all: &[Own], seed: u64, rows: &mut Rows) -> a
         let seed: u32 = rand::RngExt::random(&mut rng(seed, "own score", log.id(), number as u64, 0));
         let shown = Shown::of(log, event.turn, [&before, &after, &later], seed);
         for (own, sums) in all.iter().zip(&mut sums) {
-            let answer = ask(own, shown.as_ref())?;
             sums.asked += 1;
-            let Some((value, weight)) = answer else {
-                sums.failed += 1;
+            let is_asked = sums.in_a_row < programs::GIVEN_UP;
+            let Some((value, weight)) = is_asked.then(|| ask(own, shown.as_ref())).transpose()?.flatten()
+            else {
+                (sums.failed, sums.in_a_row) = (sums.failed + 1, sums.in_a_row + 1);
+                if sums.in_a_row == programs::GIVEN_UP {
+                    let name = programs::shown(&own.spec()?);
+                    tracing::warn!(
+                        "{name} is asked no more in session {}: {} events in a row",
+                        log.id(),
+                        sums.in_a_row
+                    );
+                }
                 continue;
             };
+            sums.in_a_row = 0;
             let row = rows.push_as(own.about.name.clone().into(), "".into(), value, weight, 1);
             row.event = Some(number as u32 - 1);
             if let Some(value) = value {

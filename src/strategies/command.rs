@@ -63,6 +63,10 @@ enum Fallback {
     DropAll,
 }
 
+/// Events in a row of a session whose answers could not be used.
+#[derive(Default)]
+struct InARow(u32);
+
 impl Fallback {
     fn name(self) -> &'static str {
         match self {
@@ -108,8 +112,15 @@ impl Strategy for Command {
             |number| self.request(number, scope, seed),
             |line, number| answer::edits(line, number, scope),
         )?;
-        if let Err(failure) = &answer {
-            anyhow::ensure!(!failure.is_given_up(), "{} {failure}", programs::shown(&spec));
+        let in_a_row: &mut InARow = env.state();
+        match &answer {
+            Ok(_) => in_a_row.0 = 0,
+            Err(failure) => {
+                in_a_row.0 += 1;
+                anyhow::ensure!(!failure.is_given_up(), "{} {failure}", programs::shown(&spec));
+                let is_over = in_a_row.0 == programs::GIVEN_UP;
+                anyhow::ensure!(!is_over, "{} {}", programs::shown(&spec), programs::given_up(failure));
+            }
         }
         Ok(answer.unwrap_or_else(|failure| {
             tracing::warn!("{}: `{}` stands in: {failure}", programs::shown(&spec), self.fallback.name());

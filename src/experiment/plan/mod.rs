@@ -119,6 +119,9 @@ pub struct Variant {
 impl Variant {
     /// The one that this names: the beginning of an id, a label, or else a part of one. Of several the first, which is told.
     pub fn find<'a>(all: &'a [Variant], name: &str) -> Option<&'a Variant> {
+        if name.is_empty() {
+            return None;
+        }
         let mut fit: Vec<&Variant> =
             all.iter().filter(|v| v.id.starts_with(name) || v.label == name).collect();
         if fit.is_empty() {

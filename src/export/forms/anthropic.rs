@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::messages::{Message, Prompt};
-use super::{About, tools};
+use super::{About, Tool, tools};
 
 /// What stands where an agent speaks first.
 const NO_MESSAGE: &str = "(no message)";
@@ -47,7 +47,22 @@ pub(super) fn write(about: &About, prompt: &mut Prompt) -> Value {
     if let Some(Message::System(text)) = prompt.messages.first() {
         document.insert("system".to_owned(), text.clone().into());
     }
-    let tools: Vec<Value> = tools(prompt)
+    let mut all = tools(prompt);
+    // It takes no calls of tools that are not described.
+    for call in prompt
+        .messages
+        .iter()
+        .flat_map(|message| if let Message::Reply(reply) = message { &reply.calls[..] } else { &[] })
+    {
+        if all.iter().all(|tool| tool.name != call.name) {
+            all.push(Tool::unknown(&call.name));
+        }
+    }
+    let n = all.iter().filter(|tool| tool.is_added).count() as u64;
+    if n > 0 {
+        *prompt.notes.entry("tool without a schema described as taking anything").or_default() += n;
+    }
+    let tools: Vec<Value> = all
         .into_iter()
         .map(|tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.schema}))
         .collect();

@@ -85,6 +85,16 @@ struct Tool {
     name: String,
     description: Value,
     schema: Value,
+    /// Whether the log or the prompt does not have it.
+    is_added: bool,
+}
+
+impl Tool {
+    /// One of which the name alone is known.
+    fn unknown(name: &str) -> Self {
+        let schema = json!({"type": "object", "properties": {}});
+        Tool { name: name.to_owned(), description: "".into(), schema, is_added: true }
+    }
 }
 
 /// The tools of a prompt, whosever form they are in; those in none are left out and noted.
@@ -106,6 +116,7 @@ fn tools(prompt: &mut Prompt) -> Vec<Tool> {
                     .filter(|schema| schema.is_object())
                     .cloned()
                     .unwrap_or_else(|| json!({"type": "object", "properties": {}})),
+                is_added: false,
             }),
             None => unread += 1,
         }

@@ -7,7 +7,7 @@ use crate::report::load::{Event, Score, VariantScores};
 use crate::report::statistics::pooled::{AT_END, Sets};
 use crate::scores;
 use crate::scores::own::UNSCORED_SHARE;
-use crate::scores::registry::{Entry, Field, Scale, Set};
+use crate::scores::registry::{About, Entry, Field, Scale, Set};
 
 /// A score that is pooled: sum of tops / sum of bottoms over trajectories.
 #[derive(Debug)]
@@ -91,16 +91,27 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    /// What rows say of a score; one that nobody knows is a share while it stays within 0 to 1.
-    pub(super) fn of(score: Option<&Entry>, field: Field, rows: &[Score]) -> Self {
+    /// What rows say of a score.
+    pub(super) fn of(scale: Scale, field: Field, rows: &[Score]) -> Self {
         let term = |s: &Score| {
             let [top, bottom] = s.terms(field)?;
             Some(Term { trajectory: s.trajectory, top, bottom, n: s.n as u32 })
         };
         Measured {
-            scale: field.scale(score.map_or(Scale::Share, |score| score.scale)),
+            scale: field.scale(scale),
             terms: rows.iter().filter(|s| s.weight > 0.0).filter_map(term).collect(),
         }
+    }
+}
+
+/// A score of one's own is a share if it says that it stays within 0 to 1; one that nobody knows may be.
+fn scale_of(metric: &str, programs: &[About]) -> Scale {
+    let is_share =
+        |about: &About| matches!(about.range, [Some(low), Some(high)] if low >= 0.0 && high <= 1.0);
+    match (scores::find(metric), programs.iter().find(|about| about.name == metric)) {
+        (Some(score), _) => score.scale,
+        (None, Some(about)) if !is_share(about) => Scale::Score,
+        _ => Scale::Share,
     }
 }
 
@@ -111,7 +122,13 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    pub(super) fn of(scores: &VariantScores, measures: &[Measure], n_trajectories: usize) -> Self {
+    /// `programs` are the scores that are in no catalogue.
+    pub(super) fn of(
+        scores: &VariantScores,
+        measures: &[Measure],
+        programs: &[About],
+        n_trajectories: usize,
+    ) -> Self {
         let sets = Sets::of(scores);
         let get = |m: &Measure| {
             let stratum = sets.stratum(scores, m.score.name, m.set);
@@ -119,7 +136,7 @@ impl Terms {
         };
         let mut cells = vec![false; n_trajectories];
         scores.values().flatten().for_each(|s| cells[s.trajectory as usize] = true);
-        let measured = |m: &Measure| (m.name.clone(), Measured::of(Some(m.score), m.field, get(m)));
+        let measured = |m: &Measure| (m.name.clone(), Measured::of(m.score.scale, m.field, get(m)));
         let mut by_measure: BTreeMap<_, _> = measures.iter().map(measured).collect();
         for score in by_readers() {
             for ((_, stratum), rows) in scores.iter().filter(|((metric, _), _)| metric == score.name) {
@@ -127,14 +144,14 @@ impl Terms {
                 let Some(reader) = at.strip_prefix("scorer=") else { continue };
                 by_measure.extend(PARTS.iter().map(move |(part, field)| {
                     let name = format!("{}{BY}{reader}{part}", score.name);
-                    (name, Measured::of(Some(score), *field, rows))
+                    (name, Measured::of(score.scale, *field, rows))
                 }));
             }
         }
         let own = scores.iter().filter(|((metric, _), _)| scores::find(metric).is_none());
         let unscored = scores.iter().filter(|((metric, _), _)| metric == UNSCORED_SHARE.name);
         by_measure.extend(own.chain(unscored).map(|((metric, stratum), rows)| {
-            (own_measure(metric, stratum), Measured::of(scores::find(metric), Field::Value, rows))
+            (own_measure(metric, stratum), Measured::of(scale_of(metric, programs), Field::Value, rows))
         }));
         Terms { by_measure, cells }
     }
@@ -158,7 +175,7 @@ impl Terms {
         } else {
             let rows = scores.get(&(asked.metric.clone(), asked.stratum.clone()));
             let rows = rows.map_or(&[][..], Vec::as_slice);
-            Measured::of(scores::find(&asked.metric), asked.field, rows)
+            Measured::of(scale_of(&asked.metric, &[]), asked.field, rows)
         };
         self.by_measure.insert(asked.key(), measured);
     }

@@ -59,8 +59,12 @@ pub(super) fn edits(line: &str, number: u64, scope: &Scope<'_>) -> Result<Vec<Ed
         (None, Some(edits)) => plan.read_edits(edits)?,
         _ => return Err("it has neither `messages` nor `edits`, or both".to_owned()),
     }
+    plan.check_length()?;
     Ok(plan.edits(scope.blocks.start))
 }
+
+/// Bytes of new texts that are read whatever they stand for.
+const SHORT: usize = 1 << 20;
 
 struct Plan<'a> {
     log: &'a Log,
@@ -71,6 +75,18 @@ struct Plan<'a> {
 }
 
 impl Plan<'_> {
+    /// What is far longer than the scope would have its tokens counted for minutes, only to be refused.
+    fn check_length(&self) -> Result<(), String> {
+        let edited =
+            self.fates.iter().filter_map(|fate| if let Fate::Text(text) = fate { Some(text) } else { None });
+        let new: usize = edited.chain(self.inserts.values().flatten()).map(String::len).sum();
+        let shown: usize = self.blocks.iter().map(|block| block.text(self.log).len()).sum();
+        match new > SHORT.max(8 * shown) {
+            true => Err(format!("its new texts have {new} bytes, and all that was shown {shown}")),
+            false => Ok(()),
+        }
+    }
+
     /// The message of an id, which may be written as a number.
     fn find(&self, id: &Value) -> Result<usize, String> {
         let number = id.as_u64().or_else(|| id.as_str()?.parse().ok());

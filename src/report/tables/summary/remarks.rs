@@ -26,6 +26,13 @@ pub(super) fn remarks(summary: &Summary) -> Vec<String> {
     if n_violations > 0 {
         remarks.push(format!("violated invariants: {n_violations}; see n_violations in summary.csv"));
     }
+    for row in summary.rows.iter().filter(|r| r.events.n_fallbacks > 0) {
+        let (n, of) = (row.events.n_fallbacks, row.events.n);
+        remarks.push(format!(
+            "{}: at {n} of {of} events a fallback stood in for an answer that could not be used",
+            row.label
+        ));
+    }
     for row in summary.rows.iter().filter(|r| 2 * r.events.n_warnings > r.events.n) {
         let (n, of) = (row.events.n_warnings, row.events.n);
         remarks.push(format!(
