@@ -198,62 +198,6 @@ fn a_peer_without_packages_keeps_to_its_budget() {
     }
 }
 
-/// The types of the package hold for the oldest Python that is promised, and for the newest that the checker knows.
-#[test]
-fn types_hold_for_old_and_new_python() {
-    let check = |version: &str| {
-        let mut python = Command::new("python3");
-        python.args(["-m", "mypy", "--strict", "--no-incremental", "--python-version", version]);
-        python.arg("python/trajpress").current_dir(root()).output().unwrap()
-    };
-    for version in ["3.9", "3.14"] {
-        let output = check(version);
-        let told = String::from_utf8_lossy(&output.stdout).into_owned();
-        let heard = String::from_utf8_lossy(&output.stderr);
-        if heard.contains("No module named mypy") {
-            eprintln!("SKIPPED: python3 has no mypy (`pip install mypy==1.18.2`): types are not checked");
-            return;
-        }
-        assert!(output.status.success(), "{version}: {told}{heard}");
-    }
-}
-
-/// The package calls the program, and reads its tables.
-#[test]
-fn the_package_runs_and_reads() {
-    let place = tempfile::tempdir().unwrap();
-    let logs = root().join("datasets/coding").display().to_string();
-    program(place.path(), &["ingest", &logs, "--out", "data"]);
-    fs::write(place.path().join("x.toml"), "name = \"x\"\n[[strategies]]\nname = \"full\"\n").unwrap();
-    let script = "
-import trajpress
-print(trajpress.run('x.toml', 'data', limit=2))
-try:
-    trajpress.read('run', 'nothing')
-except FileNotFoundError as error:
-    print(error)
-try:
-    print(trajpress.read('run', 'cells').shape[0])
-except ImportError as error:
-    print('SKIPPED:', error)
-";
-    let bin = Path::new(env!("CARGO_BIN_EXE_trajpress")).parent().unwrap();
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    let mut python = Command::new("python3");
-    python.args(["-c", script]).current_dir(place.path()).env("PATH", path);
-    python.env("PYTHONPATH", root().join("python")).env("PYTHONDONTWRITEBYTECODE", "1");
-    let output = python.output().unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
-    let lines: Vec<&str> = told.lines().collect();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(
-        lines[0] == "run" && lines[1].contains("no table 'nothing'") && lines[1].contains("cells"),
-        "{told}"
-    );
-    assert!(lines[2] == "2" || lines[2].starts_with("SKIPPED"), "{told}");
-    eprintln!("frames: {}", lines[2]);
-}
-
 /// It notes each event, and has a child.
 const NOTING: &str = "
 import subprocess, sys, time, trajpress

@@ -15,6 +15,7 @@ mod mapping;
 mod messages;
 mod method;
 mod models;
+mod package;
 mod pipeline;
 mod place;
 mod redact;

@@ -4,6 +4,7 @@ set -euo pipefail
 wheel="$(cd "$(dirname "$1")" && pwd)/$(basename "$1")"
 data="$(cd "$(dirname "$0")/../datasets/coding" && pwd)"
 own="$(cd "$(dirname "$0")/../docs" && pwd)/own.md"
+typed="$(cd "$(dirname "$0")" && pwd)/typed.py"
 
 fail() { echo "error: $1" >&2; exit 1; }
 bytes="$(wc -c <"$wheel")"
@@ -50,19 +51,23 @@ for name, body in re.findall(r"^`(\w+\.\w+)`[^\n]*:[^\n]*\n\n```\w+\n(.*?)```", 
 scores = re.search(r"```toml\n(\[scores\].*?)```", text, re.S)[1].replace('command = ["python3"', python)
 open("mine.toml", "a", encoding="utf-8").write(scores)
 END
-"$bin/python" -c 'import trajpress; trajpress.run("mine.toml", "first/data", "run")' 2>heard ||
+"$bin/python" -c 'import trajpress; trajpress.report(trajpress.run("mine.toml", "first/data", "run")); print(trajpress.__version__)' >told 2>heard ||
   fail "a strategy in Python failed: $(cat heard)"
-"$bin/trajpress" report run >told 2>heard || fail "the report failed: $(cat heard)"
+"$bin/trajpress" --version | grep -qF " $(cat told)" || fail "the package says that it is $(cat told)"
+grep -q 'paths_kept 1 #' run/report/own.md || fail "no score in Python: $(cat run/report/own.md)"
+# Behind need retention stands the score: a number with its interval, and the share of events without one.
 for strategy in 'command(' drop-all mask hindsight random oracle; do
   grep -qF "| $strategy" run/report/summary.md || fail "no row of $strategy: $(cat run/report/summary.md)"
+  grep -F "| $strategy" run/report/own.md | grep -Eq '\| +[01]\.[0-9]+ \[[^|]*\| +0\.000 \|' ||
+    fail "the score in Python has no value of $strategy: $(cat run/report/own.md)"
 done
-grep -q 'paths_kept 1 #' run/report/own.md || fail "the score in Python has no values"
 mine="$((SECONDS - begin))"
 
-# The types of the package, by a checker that knows the oldest Python that is promised and the newest.
+# The types of the package, of what users may write and of the programs of docs/own.md, by a checker that knows the oldest Python that is promised and the newest.
 if "$bin/python" -m pip install --quiet --disable-pip-version-check mypy==1.18.2 2>heard; then
   for version in 3.9 3.14; do
     "$bin/python" -m mypy --strict --python-version "$version" -p trajpress >told || fail "types of $version: $(cat told)"
+    "$bin/python" -m mypy --strict --python-version "$version" "$typed" mine.py my_score.py >told || fail "types of $version: $(cat told)"
   done
 else
   echo "SKIPPED: mypy cannot be installed, so types are not checked: $(cat heard)" >&2

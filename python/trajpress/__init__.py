@@ -5,7 +5,7 @@ A strategy of one's own is a program of a few lines::
     import trajpress
 
     @trajpress.strategy(version="1")
-    def newest(event: trajpress.Event) -> list:
+    def newest(event: trajpress.Event) -> trajpress.Answer:
         return event.messages[-4:]
 
     trajpress.main()
@@ -15,7 +15,33 @@ and an experiment names it: ``name = "command"``, ``command = ["python3", "my.py
 ``trajpress``, which is in the same wheel.
 """
 
-from ._program import Event, Message, Scored, main, scorer, strategy
-from ._runs import read, run
+from importlib import metadata as _metadata
 
-__all__ = ["Event", "Message", "Scored", "main", "read", "run", "scorer", "strategy"]
+from ._program import Answer, Drop, Edits, Event, Insert, Mask, Message, Scored, Value, main, scorer, strategy
+from ._runs import Failed, read, report, run
+
+try:
+    __version__ = _metadata.version("trajpress")
+except _metadata.PackageNotFoundError:
+    # From the sources: the version stands in Cargo.toml.
+    __version__ = "0"
+
+__all__ = [
+    "Answer",
+    "Drop",
+    "Edits",
+    "Event",
+    "Failed",
+    "Insert",
+    "Mask",
+    "Message",
+    "Scored",
+    "Value",
+    "__version__",
+    "main",
+    "read",
+    "report",
+    "run",
+    "scorer",
+    "strategy",
+]

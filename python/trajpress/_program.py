@@ -7,18 +7,38 @@ import os
 import sys
 import sysconfig
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, Tuple, TypedDict, TypeVar, Union, overload
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    List,
+    Literal,
+    Mapping,
+    Optional,
+    Sequence,
+    SupportsFloat,
+    Tuple,
+    TypedDict,
+    TypeVar,
+    Union,
+    overload,
+)
 
 PROTOCOL = 1
 
 
 class Message(TypedDict, total=False):
-    """A message in the form of OpenAI. A new one has no ``id``, and is the user's: another ``role`` is refused."""
+    """A message in the form of OpenAI, one a step: calls that were made at once are several, with a result each.
+
+    A new one has no ``id``, and is the user's: another ``role`` is refused.
+    """
 
     id: str
     """What names it among those of its event."""
     role: str
     content: str
+    """Its text. Of a call it is what ``tool_calls`` says once more: the tool's name, and behind it what it was given."""
     tool_calls: List[Dict[str, Any]]
     tool_call_id: Optional[str]
     kind: str
@@ -69,9 +89,46 @@ class Scored:
     """``params`` of the experiment."""
 
 
-Answer = Union[str, List[Union[str, Message]]]
+class Drop(TypedDict):
+    """Takes a message out."""
+
+    drop: str
+    """Its id."""
+
+
+class Mask(TypedDict):
+    """Puts a text in the place of a message's."""
+
+    mask: str
+    """Its id."""
+    text: str
+
+
+class _Insert(TypedDict):
+    insert: str
+    """The new text."""
+
+
+class Insert(_Insert, total=False):
+    """Adds a message of the user."""
+
+    before: Optional[str]
+    """The id of the message that it stands before; behind all, if none is given."""
+
+
+@dataclass(frozen=True)
+class Edits:
+    """An answer that says what changes; what it does not name stays."""
+
+    edits: Iterable[Union[Drop, Mask, Insert]]
+
+
+Answer = Union[str, Message, Iterable[Union[str, Message]], Edits]
+"""What a strategy gives: what stands in the place of the scope, or what changes in it."""
+Value = Union[SupportsFloat, None, Tuple[Optional[SupportsFloat], SupportsFloat]]
+"""What a scorer gives: a number, ``None`` where that is undefined, or one of them with its weight; ``True`` is 1."""
+Better = Literal["higher", "lower", "neither"]
 Strategy = Callable[[Event], Answer]
-Value = Union[float, None, Tuple[Optional[float], float]]
 Scorer = Callable[[Scored], Value]
 F = TypeVar("F", bound=Strategy)
 G = TypeVar("G", bound=Scorer)
@@ -100,8 +157,9 @@ def strategy(
     """Makes a function the strategy of this program; :func:`main` serves it.
 
     It is given an :class:`Event` and gives the messages that stand in the place of those in the scope: some of ``event.messages``,
-    in their order, as they are or with another ``content``, and new ones, for which a string will do. It is called anew for each event, and
-    must remember nothing: the same event has the same answer.
+    in their order, as they are or with another ``content``, and new ones, for which a string will do; or :class:`Edits`. An answer that is
+    longer than the scope leaves that as it was. It is called anew for each event, and must remember nothing: the same event has the same
+    answer.
 
     :param name: its name in the variant; the function's, if none is given.
     :param version: to be raised when what it depends on beside its own file changes.
@@ -110,7 +168,7 @@ def strategy(
 
     def register(function: F) -> F:
         greeting = {"name": name or function.__name__, "version": version, "recursive": recursive}
-        _programs.append(_Program(greeting, lambda request: {"messages": _messages(function(Event(**request)))}))
+        _programs.append(_Program(greeting, lambda request: _changes(function(Event(**request)))))
         return function
 
     return register if function is None else register(function)
@@ -123,8 +181,8 @@ def scorer(
     *,
     name: Optional[str] = None,
     version: str = "0",
-    better: str = "higher",
-    range: Tuple[Optional[float], Optional[float]] = (0, 1),
+    better: Better = "higher",
+    range: Tuple[Optional[SupportsFloat], Optional[SupportsFloat]] = (0, 1),
     unit: str = "share",
 ) -> Callable[[G], G]: ...
 def scorer(
@@ -132,8 +190,8 @@ def scorer(
     *,
     name: Optional[str] = None,
     version: str = "0",
-    better: str = "higher",
-    range: Tuple[Optional[float], Optional[float]] = (0, 1),
+    better: Better = "higher",
+    range: Tuple[Optional[SupportsFloat], Optional[SupportsFloat]] = (0, 1),
     unit: str = "share",
 ) -> Any:
     """Makes a function the score of this program; :func:`main` serves it.
@@ -151,14 +209,14 @@ def scorer(
     def answer(function: G, request: Dict[str, Any]) -> Dict[str, Any]:
         value = function(Scored(**request))
         of, weight = value if isinstance(value, tuple) else (value, 1)
-        return {"value": of, "weight": weight}
+        return {"value": _number(of), "weight": _number(weight)}
 
     def register(function: G) -> G:
         greeting = {
             "name": name or function.__name__,
             "version": version,
             "better": better,
-            "range": list(range),
+            "range": [_number(end) for end in range],
             "unit": unit,
         }
         _programs.append(_Program(greeting, lambda request: answer(function, request)))
@@ -198,7 +256,16 @@ def _imported() -> List[str]:
     return [file for file in files if not file.startswith(others)]
 
 
-def _messages(answer: Answer) -> List[Any]:
-    if isinstance(answer, str):
-        answer = [answer]
-    return [{"role": "user", "content": one} if isinstance(one, str) else one for one in answer]
+def _changes(answer: Answer) -> Dict[str, Any]:
+    if isinstance(answer, Edits):
+        return {"edits": list(answer.edits)}
+    # A message alone is a dict, whose keys are no messages.
+    messages = [answer] if isinstance(answer, (str, Mapping)) else answer
+    return {"messages": [{"role": "user", "content": one} if isinstance(one, str) else one for one in messages]}
+
+
+def _number(value: Optional[SupportsFloat]) -> Optional[float]:
+    """As JSON has it: numbers of other libraries, and truth, are none there."""
+    if value is not None and not isinstance(value, SupportsFloat):
+        raise TypeError(f"{value!r} is no number")
+    return None if value is None else float(value)
