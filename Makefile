@@ -85,9 +85,10 @@ lint: setup ## Check formatting and lints
 coverage: setup ## Say which share of the lines of src/strategies the unit tests run
 	@bash tests/coverage.sh
 
-bench: build ## Run the benchmarks, each beside its reference
+bench: build ## Run the benchmarks, each beside its reference, and what a strategy costs beside the kept tables of reports/speed
 	$(NATIVE) $(CARGO) bench --locked
 	python3 tests/benches/command.py $(BIN)
+	python3 tests/benches/speed.py $(BIN)
 
 figures: build ## Draw the figures of the kept reports again from their rows
 	@for dir in reports/*/; do \

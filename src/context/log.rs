@@ -384,9 +384,15 @@ impl Log {
         self.atoms.get(id)
     }
 
-    /// Mentions of this trajectory's atoms in a text that is not one of its steps, each with its cues.
-    pub fn mentions_in_text(&self, text: &str) -> Vec<(AtomId, Vec<u32>)> {
-        atoms::known_occurrences(text, |norm| self.find_atom(norm))
+    /// Calls `see` with each mention of this trajectory's atoms in a text that is not one of its steps, and its cues.
+    pub fn mentions_in_text(&self, text: &str, mut see: impl FnMut(AtomId, &[u32])) {
+        for (_, line) in atoms::lines(text) {
+            for found in line.iter() {
+                if let Some(atom) = self.find_atom(&found.norm) {
+                    see(atom, &found.cues);
+                }
+            }
+        }
     }
 }
 

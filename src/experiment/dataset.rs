@@ -22,10 +22,12 @@ use crate::store::{
 use crate::trajectory::usage::{LongestPrompt, Rate};
 use crate::trajectory::{Step, Trajectory};
 
+mod blocks;
 mod open;
 
 pub(super) use open::merge;
 
+use blocks::Blocks;
 use open::FILES;
 
 /// What is known of a trajectory without reading it.
@@ -77,6 +79,7 @@ pub struct Dataset {
     usage: TableReader<UsageRow>,
     /// In the order of the steps: this is the order of all output.
     entries: Vec<Entry>,
+    blocks: Blocks,
     /// Indices of entries, sorted by id.
     by_id: Vec<u32>,
     partner_kinds: Vec<String>,
@@ -182,7 +185,10 @@ impl Dataset {
     /// A trajectory ready for replay; `is_bridged`: as if its own product had never compacted it.
     pub fn log(&self, index: usize, is_bridged: bool) -> anyhow::Result<Log> {
         let make = if is_bridged { Log::bridge } else { Log::join };
-        let mut log = make(self.trajectory(index)?, Box::new(self.features(index)?))?;
+        let mut log = match self.with_neighbours(index) {
+            Some((trajectory, features)) => make(trajectory, Box::new(features.into_iter().map(Ok)))?,
+            None => make(self.trajectory(index)?, Box::new(self.features(index)?))?,
+        };
         let from = self.rates.partition_point(|(of, _)| (*of as usize) < index);
         let own = self.rates[from..].iter().take_while(|(of, _)| *of as usize == index);
         log.rates = own.map(|(_, rate)| rate.clone()).collect();
@@ -248,7 +254,17 @@ impl Dataset {
     pub fn trajectory(&self, index: usize) -> anyhow::Result<Trajectory> {
         let entry = &self.entries[index];
         let row = self.trajectory_rows(&[index])?.pop().context("the data hold no such trajectory")?;
-        let steps = self.steps.rows(entry.row_group, entry.rows())?.map(|row| {
+        self.joined(entry, row, self.steps.rows(entry.row_group, entry.rows())?)
+    }
+
+    /// The row of a trajectory with those of its steps.
+    fn joined(
+        &self,
+        entry: &Entry,
+        row: TrajectoryRow,
+        steps: impl Iterator<Item = anyhow::Result<StepRow>>,
+    ) -> anyhow::Result<Trajectory> {
+        let steps = steps.map(|row| {
             let row = row?;
             anyhow::ensure!(*row.trajectory == *entry.id, self.changed(&entry.id));
             Step::try_from(row)
@@ -265,11 +281,14 @@ impl Dataset {
     pub fn features(&self, index: usize) -> anyhow::Result<impl Iterator<Item = anyhow::Result<FeatureRow>>> {
         let entry = &self.entries[index];
         let rows = self.features.rows(entry.row_group, entry.rows())?;
-        Ok(rows.map(|row| {
-            let row = row?;
-            anyhow::ensure!(row.trajectory == entry.id, self.changed(&entry.id));
-            Ok(row)
-        }))
+        Ok(rows.map(|row| self.of_entry(entry, row)))
+    }
+
+    /// A row of features, if it is of this trajectory.
+    fn of_entry(&self, entry: &Entry, row: anyhow::Result<FeatureRow>) -> anyhow::Result<FeatureRow> {
+        let row = row?;
+        anyhow::ensure!(row.trajectory == entry.id, self.changed(&entry.id));
+        Ok(row)
     }
 
     /// Of what tokenizer and version the features are.

@@ -20,8 +20,9 @@
 //! of what will be recalled, so that the oracle is a reference and no limit here either. (Such a strategy has no
 //! local shadows: what an event keeps of its own is not what is compared.)
 
-use std::collections::HashMap;
 use std::ops::Range;
+
+use rustc_hash::FxHashMap;
 
 use crate::context::Piece;
 use crate::context::log::{AtomId, Log};
@@ -435,7 +436,7 @@ impl Caster<'_> {
     }
 
     /// The event that has a block in its scope again, by the block's number in the trace.
-    fn taken_by(&self, events: &Range<usize>) -> HashMap<u32, u32> {
+    fn taken_by(&self, events: &Range<usize>) -> FxHashMap<u32, u32> {
         let of_event = |number: usize| {
             let blocks = self.trace.changes[number].taken.iter().cloned().flatten();
             blocks.map(move |block| (block, number as u32))
@@ -443,7 +444,7 @@ impl Caster<'_> {
         events.clone().flat_map(of_event).collect()
     }
 
-    fn kept_by_variant(&self, event: &Event, number: usize, taken_by: &HashMap<u32, u32>) -> Sightings {
+    fn kept_by_variant(&self, event: &Event, number: usize, taken_by: &FxHashMap<u32, u32>) -> Sightings {
         let mut kept = Vec::new();
         for (block, at) in event.after.iter().zip(self.trace.changes[number].left.clone()) {
             if Event::is_kept(self.log, self.recipe.strategy(event), block) {

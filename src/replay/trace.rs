@@ -159,11 +159,11 @@ impl Recorder<'_> {
 
     fn text(&mut self, text: &str, mark: impl Fn(AtomId, (u32, u32)) -> Mark) {
         let trace = &mut self.trace;
-        for (atom, cues) in self.log.mentions_in_text(text) {
+        self.log.mentions_in_text(text, |atom, cues| {
             let start = trace.cues.len() as u32;
             trace.cues.extend(cues);
             trace.marks.push(mark(atom, (start, trace.cues.len() as u32)));
-        }
+        });
     }
 }
 

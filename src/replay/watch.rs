@@ -5,8 +5,9 @@
 //! text is read again and compared with the cues of the sources.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::ops::Range;
+
+use rustc_hash::FxHashMap;
 
 use crate::context::log::{AtomId, BOUND, Log};
 use crate::context::{Block, Content, Piece};
@@ -40,7 +41,7 @@ pub struct Watch<'a> {
     ids: Vec<u32>,
     /// Watched atoms that are one and the same atom here go by the first of them.
     alias: Vec<u32>,
-    sources: RefCell<HashMap<u32, CueSets>>,
+    sources: RefCell<FxHashMap<u32, CueSets>>,
 }
 
 impl<'a> Watch<'a> {
@@ -59,7 +60,7 @@ impl<'a> Watch<'a> {
     /// atoms that this log mentions.
     pub fn foreign(log: &'a Log, atoms: &[&str], cues: &mut dyn FnMut(usize) -> Vec<Vec<u32>>) -> Self {
         let mut ids = vec![UNWATCHED; log.atoms.len()];
-        let mut sources = HashMap::new();
+        let mut sources = FxHashMap::default();
         let mut alias: Vec<u32> = (0..atoms.len() as u32).collect();
         for (i, atom) in atoms.iter().enumerate() {
             if let Some(here) = log.find_atom(atom) {
@@ -167,11 +168,11 @@ impl<'a> Watch<'a> {
         if self.is_empty() {
             return;
         }
-        for (atom, cues) in self.log.mentions_in_text(text) {
+        self.log.mentions_in_text(text, |atom, cues| {
             if let Some(watched) = self.index(atom) {
-                see(watched, cues.len() >= 2 && self.is_bound(atom, watched, &cues, until));
+                see(watched, cues.len() >= 2 && self.is_bound(atom, watched, cues, until));
             }
-        }
+        });
     }
 
     /// Calls `see(watched, bound)` for each sighting in a block; `until` is the first step that the
@@ -243,12 +244,12 @@ fn binds(here: &[u32], there: &[u32]) -> bool {
 
 /// Cues of an atom in a span (of all its mentions there).
 fn cues_of(log: &Log, span: u32, atom: AtomId) -> Vec<u32> {
-    let mut cues: Vec<u32> = log
-        .mentions_in_text(log.span_text(span))
-        .into_iter()
-        .filter(|(a, _)| *a == atom)
-        .flat_map(|(_, cues)| cues)
-        .collect();
+    let mut cues: Vec<u32> = Vec::new();
+    log.mentions_in_text(log.span_text(span), |other, near| {
+        if other == atom {
+            cues.extend(near);
+        }
+    });
     cues.sort_unstable();
     cues.dedup();
     cues

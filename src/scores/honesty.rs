@@ -164,7 +164,11 @@ fn stands_as(atom: &str, kind: AtomKind, stands: &dyn Fn(&[u64]) -> bool) -> boo
 
 /// The distinct atoms of a text, in their normal form.
 fn atoms_of(text: &str) -> BTreeMap<String, AtomKind> {
-    atoms::lex(text).atoms.into_iter().map(|atom| (atom.norm.into_owned(), atom.kind)).collect()
+    let mut all = BTreeMap::new();
+    for (_, line) in atoms::lines(text) {
+        all.extend(line.iter().map(|atom| (atom.norm.to_string(), atom.kind)));
+    }
+    all
 }
 
 /// Whether a step before this one mentions the atom.

@@ -71,6 +71,8 @@ table! {
         pub format: String,
         /// Number of turns after the head.
         pub n_turns: u32,
+        /// Bytes of the text of its steps.
+        pub n_bytes: u64,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Keeps the atoms of the scope without their prose, newest first, each once: a compressor that
 //! knows nothing and yet wins any test that only looks for literals.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use super::{Budget, Entry, Env, Scope, Strategy, put, spans_in};
 use crate::context::Edit;
@@ -43,12 +43,11 @@ pub fn bag(
     atoms: impl Iterator<Item = AtomId>,
     budget: u32,
 ) -> Vec<AtomId> {
-    let mut left = budget;
-    let mut seen = HashSet::new();
+    let (mut left, mut seen) = (budget, FxHashSet::default());
     atoms
         .filter(|&atom| seen.insert(atom))
         .map_while(|atom| {
-            let tokens = tokenizer.count(&format!(" {}", log.atom(atom).text));
+            let tokens = tokenizer.count_line(&format!(" {}", log.atom(atom).text));
             left = left.checked_sub(tokens)?;
             Some(atom)
         })

@@ -15,8 +15,7 @@
 //! Deviations: A-MEM's model also writes keywords and tags and rewrites those of the neighbours; here these are
 //! rules. Its notes are whole interactions, which for an agent are pages of output.
 
-use std::collections::HashSet;
-
+use rustc_hash::FxHashSet;
 use serde_json::json;
 
 use crate::context::log::Log;
@@ -183,8 +182,8 @@ impl Notes {
             return best(scores, usize::MAX).into_iter().filter(|&at| fits(at)).take(self.params.k).collect();
         }
         let first = store.first();
-        let mut said: HashSet<Term> = HashSet::new();
-        let gain = |at: usize, said: &HashSet<Term>| {
+        let mut said: FxHashSet<Term> = FxHashSet::default();
+        let gain = |at: usize, said: &FxHashSet<Term>| {
             let is_known = |term: Term| store.counts.contains_key(&term) || said.contains(&term);
             scores[at] * store.index.novelty(first + at as u32, is_known)
         };

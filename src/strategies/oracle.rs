@@ -5,7 +5,9 @@
 //! cut or not; the budget's classical bound is (1 - 1/e)/2 of the optimum (Khuller, Moss and Naor 1999). It is a
 //! reference, not a limit: it plans one event at a time.
 
-use std::collections::{BinaryHeap, HashSet};
+use std::collections::BinaryHeap;
+
+use rustc_hash::FxHashSet;
 
 use super::{Budget, Entry, Env, Scope, Strategy, keep_pieces, spans_in};
 use crate::context::log::{AtomId, BOUND, Log};
@@ -50,7 +52,7 @@ pub(super) fn edits(scope: &Scope<'_>, env: &Env<'_>, budget: u32) -> Vec<Edit> 
         }
     }
     let kept = keep_pieces(scope, &chosen(scope, env, all, budget));
-    let named: HashSet<usize> = kept.iter().map(|edit| edit.block()).collect();
+    let named: FxHashSet<usize> = kept.iter().map(|edit| edit.block()).collect();
     let rest = scope.blocks.clone().filter(|block| !named.contains(block)).map(|block| Edit::Drop { block });
     let mut edits: Vec<Edit> = rest.collect();
     edits.extend(kept);
@@ -67,7 +69,7 @@ fn chosen(scope: &Scope<'_>, env: &Env<'_>, mut pieces: Vec<Piece>, budget: u32)
     let mut chosen = aim.choose(&pieces, budget);
     // What nothing binds is worth what is left.
     let surface = Aim { bound: false, ..aim };
-    let held: HashSet<AtomId> = chosen.iter().flat_map(|piece| surface.atoms(piece)).collect();
+    let held: FxHashSet<AtomId> = chosen.iter().flat_map(|piece| surface.atoms(piece)).collect();
     let unheld = |atom: AtomId| if held.contains(&atom) { 0.0 } else { weight(atom) };
     pieces.retain(|piece| chosen.binary_search_by_key(&piece.span, |p| p.span).is_err());
     let left = budget - chosen.iter().map(|piece| piece.tokens).sum::<u32>();
@@ -89,7 +91,7 @@ pub struct Aim<'a> {
 impl Aim<'_> {
     /// Chooses pieces by weight per token to a budget, at most one of them cut. Returns them in order of the text.
     pub fn choose(&self, pieces: &[Piece], budget: u32) -> Vec<Piece> {
-        let none = HashSet::new();
+        let none = FxHashSet::default();
         let mut worth: Vec<(f64, Piece)> = pieces
             .iter()
             .map(|piece| (self.gain(piece, &none), *piece))
@@ -115,7 +117,7 @@ impl Aim<'_> {
         let candidate = |&(gain, piece): &(f64, Piece)| Candidate::new(gain, piece);
         let mut heap: BinaryHeap<Candidate> =
             worth.iter().filter(|(_, piece)| piece.tokens <= budget).map(candidate).collect();
-        let mut served = HashSet::new();
+        let mut served = FxHashSet::default();
         let (mut left, mut total, mut chosen) = (budget, 0.0, Vec::new());
         // Lazy greedy: gains only fall, so a candidate that is still best after an update is the best.
         while let Some(top) = heap.pop() {
@@ -149,7 +151,7 @@ impl Aim<'_> {
         &self,
         worth: &[(f64, Piece)],
         tokens: u32,
-        served: &HashSet<AtomId>,
+        served: &FxHashSet<AtomId>,
         least: f64,
     ) -> Option<(f64, Piece)> {
         let mut best: Option<(f64, Piece)> = None;
@@ -168,7 +170,7 @@ impl Aim<'_> {
     }
 
     /// What a piece adds to what is served.
-    fn gain(&self, piece: &Piece, served: &HashSet<AtomId>) -> f64 {
+    fn gain(&self, piece: &Piece, served: &FxHashSet<AtomId>) -> f64 {
         let atoms = self.atoms(piece);
         atoms.iter().filter(|atom| !served.contains(atom)).map(|&atom| (self.weight)(atom)).sum()
     }
@@ -184,8 +186,7 @@ impl Aim<'_> {
         match piece.is_whole(self.log) {
             true => self.log.mentions_in(piece.span).iter().for_each(|m| add(m.atom, m.flags & BOUND != 0)),
             false => {
-                let mentions = self.log.mentions_in_text(piece.text(self.log));
-                mentions.iter().for_each(|(atom, cues)| add(*atom, cues.len() >= 2));
+                self.log.mentions_in_text(piece.text(self.log), |atom, cues| add(atom, cues.len() >= 2));
             }
         }
         atoms

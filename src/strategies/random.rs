@@ -1,8 +1,7 @@
 //! Keeps lines drawn at random to a budget, the last one cut to fit: the floor of efficiency.
 
-use std::collections::HashMap;
-
 use rand::RngExt as _;
+use rustc_hash::FxHashMap;
 
 use super::{Budget, Entry, Env, Scope, Strategy, keep_pieces, spans_in};
 use crate::context::log::Log;
@@ -56,7 +55,7 @@ pub fn draw_from(
     rng: &mut impl rand::Rng,
     take: &mut impl FnMut(Piece, u32),
 ) {
-    let mut swapped: HashMap<usize, usize> = HashMap::new();
+    let mut swapped: FxHashMap<usize, usize> = FxHashMap::default();
     let mut left = budget;
     for i in 0..spans.len() {
         if left == 0 {

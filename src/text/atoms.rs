@@ -15,6 +15,7 @@ use crate::text::spans;
 use crate::text::words::{self, Lists};
 
 mod lexer;
+mod lines;
 mod names;
 mod numbers;
 mod paths;
@@ -22,6 +23,7 @@ mod quotes;
 mod shapes;
 
 use lexer::Lexer;
+pub(crate) use lines::lines;
 
 /// What an atom is; the index of a kind is its value in the column `atom_kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -102,23 +104,19 @@ impl Occurrence<'_> {
 
 /// All atoms of a text in order, with their cues: for generated text and for chance correction.
 pub fn occurrences(text: &str) -> Vec<Occurrence<'_>> {
-    let lexed = lex(text);
-    let mut all = Vec::with_capacity(lexed.atoms.len());
-    lexed.visit(&spans::span_ends(text), |atom, span, near| {
-        let cues = hashes(near);
-        let (start, end) = (atom.start as usize, atom.end as usize);
-        all.push(Occurrence { kind: atom.kind, start, end, span, norm: atom.norm.clone(), cues });
-    });
-    all
-}
-
-/// Those atoms of a text that are `known`, in order, with the hashes of the distinct cues near each, sorted.
-pub(crate) fn known_occurrences<T>(text: &str, known: impl Fn(&str) -> Option<T>) -> Vec<(T, Vec<u32>)> {
-    let lexed = lex(text);
-    let mut all = Vec::new();
-    lexed.visit(&spans::span_ends(text), |atom, _, near| {
-        all.extend(known(&atom.norm).map(|known| (known, hashes(near))));
-    });
+    let spans = spans::span_ends(text);
+    let (mut all, mut span) = (Vec::new(), 0);
+    for (offset, line) in lines(text) {
+        for atom in line.iter() {
+            let (start, end) = (offset + atom.start as usize, offset + atom.end as usize);
+            while spans.get(span).is_some_and(|&end| end as usize <= start) {
+                span += 1;
+            }
+            let as_it_stands = text.get(start..end).filter(|standing| *standing == &*atom.norm);
+            let norm = as_it_stands.map_or_else(|| Cow::Owned(atom.norm.to_string()), Cow::Borrowed);
+            all.push(Occurrence { kind: atom.kind, start, end, span, norm, cues: atom.cues.to_vec() });
+        }
+    }
     all
 }
 

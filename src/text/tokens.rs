@@ -71,6 +71,19 @@ impl Tokenizer {
     /// A text that a vocabulary from a file cannot encode counts one token a character;
     /// [`Self::failures`] tells how often that happened.
     pub fn count(&self, text: &str) -> u32 {
+        self.counts(text).fold(0, u32::saturating_add)
+    }
+
+    /// The tokens of a text, part by part; of what has one part alone nothing is remembered.
+    fn counts(&self, text: &str) -> impl Iterator<Item = u32> {
+        let is_cut = matches!(self.counter, Counter::Bpe(_));
+        parts(text, is_cut).map(|part| match part.len() < text.len() {
+            true => self.count_line(part),
+            false => self.count_part(part),
+        })
+    }
+
+    fn count_part(&self, text: &str) -> u32 {
         let n = match &self.counter {
             Counter::Bpe(bpe) => {
                 PIECES.with_borrow_mut(|pieces| bpe.split(text).map(|piece| pieces.count(bpe, piece)).sum())
@@ -95,18 +108,18 @@ impl Tokenizer {
             if *name != self.name {
                 (*name, *lines) = (self.name.clone(), Memo::new());
             }
-            lines.get(line, |line| self.count(line))
+            lines.get(line, |line| self.count_part(line))
         })
     }
 
     /// The sum over some texts, or `most` if there are as many or more.
     pub fn count_up_to(&self, texts: &[String], most: u32) -> u32 {
         let mut sum = 0;
-        for text in texts {
+        for tokens in texts.iter().flat_map(|text| self.counts(text)) {
             if sum >= most {
                 break;
             }
-            sum += self.count(text);
+            sum = tokens.saturating_add(sum);
         }
         sum.min(most)
     }
@@ -123,6 +136,24 @@ thread_local! {
     static PIECES: RefCell<Pieces> = RefCell::new(Pieces::new());
     /// Of the tokenizer of this name.
     static LINES: RefCell<(String, Memo<u32>)> = const { RefCell::new((String::new(), Memo::new())) };
+}
+
+/// The lines of a text, if it is cut: of each vocabulary of ours a token ends where a line ends, unless a blank line or a slash follows.
+fn parts(text: &str, is_cut: bool) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let ends = memchr::memchr_iter(b'\n', if is_cut { rest.as_bytes() } else { &[] }).map(|at| at + 1);
+        let end = ends.into_iter().find(|&end| begins_anew(&rest[end..])).unwrap_or(rest.len());
+        let (part, after) = rest.split_at(end);
+        rest = after;
+        (!part.is_empty()).then_some(part)
+    })
+}
+
+fn begins_anew(rest: &str) -> bool {
+    let is_end = |c: char| matches!(c, '\n' | '\r');
+    !rest.starts_with('/')
+        && !rest.trim_start_matches(|c: char| c.is_whitespace() && !is_end(c)).starts_with(is_end)
 }
 
 /// Tokens of short pieces (words) seen lately: logs repeat their words, and to look one up is
@@ -176,6 +207,8 @@ fn options() -> EncodeOptions {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -198,6 +231,23 @@ mod tests {
         let (tokenizer, texts) = (Tokenizer::load("o200k").unwrap(), [line.to_owned(), line.to_owned()]);
         let up_to = |most: u32| tokenizer.count_up_to(&texts, most);
         assert_eq!([up_to(0), up_to(counts[0] + 1), up_to(99)], [0, counts[0] + 1, 2 * counts[0]]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_has_the_tokens_of_its_lines(
+            text in "([a-zA-Z]{1,5}|[0-9]{1,4}|\n|\n\n|\r|\r\n| |  |\t|/|//|\\.|'s|;|\u{2028}|\u{85}|[à-ü]|[你好]|\\PC){0,40}",
+        ) {
+            for name in ["o200k", "cl100k"] {
+                let tokenizer = Tokenizer::load(name).unwrap();
+                let whole = tokenizer.count_part(&text);
+                prop_assert_eq!(tokenizer.count(&text), whole);
+                let texts = [text.clone(), text.clone()];
+                for most in [0, 1, whole, whole + 1, 2 * whole + 1] {
+                    prop_assert_eq!(tokenizer.count_up_to(&texts, most), most.min(2 * whole));
+                }
+            }
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::store::{
     FeatureRow, PartnerRow, Row, StepKey, StepRow, TableReader, TrajectoryKey, TrajectoryRow, UsageRow,
 };
 
+use super::blocks::Blocks;
 use super::{Dataset, Entry};
 
 impl Dataset {
@@ -90,7 +91,7 @@ impl Dataset {
             dir.display(),
             dir.display()
         );
-        let entries = entries(&steps, &trajectories, dir).map_err(|e| ingest_again(e, dir))?;
+        let (entries, n_bytes) = entries(&steps, &trajectories, dir).map_err(|e| ingest_again(e, dir))?;
         let mut by_id: Vec<u32> = (0..entries.len() as u32).collect();
         by_id.sort_unstable_by_key(|&i| &entries[i as usize].id);
         if let Some(twice) = by_id.windows(2).find(|w| entries[w[0] as usize].id == entries[w[1] as usize].id)
@@ -108,6 +109,7 @@ impl Dataset {
             features,
             trajectories,
             usage,
+            blocks: Blocks::of(&entries, &n_bytes),
             entries,
             by_id,
             partner_kinds: Vec::new(),
@@ -184,12 +186,12 @@ fn hinted(error: anyhow::Error, hint: &str) -> anyhow::Error {
     }
 }
 
-/// Finds where each trajectory stands, from the ids, and whether its log records edits.
+/// Finds where each trajectory stands, from the ids, and whether its log records edits; beside them the bytes of their texts.
 pub(super) fn entries(
     steps: &TableReader<StepRow>,
     trajectories: &TableReader<TrajectoryRow>,
     dir: &Path,
-) -> anyhow::Result<Vec<Entry>> {
+) -> anyhow::Result<(Vec<Entry>, Vec<u64>)> {
     let keys: TableReader<StepKey> = steps.columns_of();
     let mut entries: Vec<Entry> = Vec::new();
     for row_group in 0..keys.row_groups().len() {
@@ -221,15 +223,15 @@ pub(super) fn entries(
         let mut row = 0;
         keys.scan(row_group, |batch| {
             for key in batch {
-                rows.push((by_id.get(key.trajectory.as_str()).copied(), (row_group, row)));
+                rows.push((by_id.get(key.trajectory.as_str()).copied(), (row_group, row), key.n_bytes));
                 row += 1;
             }
         })?;
     }
-    let mut without_steps = 0;
-    for (index, place) in rows {
+    let (mut without_steps, mut all_bytes) = (0, vec![0; entries.len()]);
+    for (index, place, n_bytes) in rows {
         match index {
-            Some(index) => entries[index].row = place,
+            Some(index) => (entries[index].row, all_bytes[index]) = (place, n_bytes),
             None => without_steps += 1,
         }
     }
@@ -243,7 +245,7 @@ pub(super) fn entries(
             table.display()
         );
     }
-    Ok(entries)
+    Ok((entries, all_bytes))
 }
 
 /// Joins neighbouring ranges.

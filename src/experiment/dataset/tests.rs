@@ -118,6 +118,22 @@ fn loads_any_trajectories_of_any_row_groups() {
     assert_eq!(read[2].goal.as_deref(), Some("goal 9"));
 }
 
+/// Three are a block; the last stands alone, and is read by itself.
+#[test]
+fn what_is_read_with_its_neighbours_is_what_it_is_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), 10);
+    let data = Dataset::open(dir.path()).unwrap();
+    for index in [1, 0, 5, 1, 2, 3, 1, 4, 8, 6, 5] {
+        let (trajectory, features) = data.with_neighbours(index).unwrap();
+        let (alone, of_alone) = (data.trajectory(index).unwrap(), data.features(index).unwrap());
+        assert_eq!(format!("{trajectory:?}"), format!("{alone:?}"));
+        let of_alone: Vec<FeatureRow> = of_alone.map(Result::unwrap).collect();
+        assert_eq!(format!("{features:?}"), format!("{of_alone:?}"));
+    }
+    assert!(data.with_neighbours(9).is_none());
+}
+
 #[test]
 fn selects_and_finds() {
     let dir = tempfile::tempdir().unwrap();

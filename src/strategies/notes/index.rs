@@ -275,28 +275,26 @@ impl Index {
         let query = self.heaviest(&known, MAX_TERMS);
         let norm = libm::sqrt(query.iter().map(|(_, weight)| weight * weight).sum());
         let average = self.length / self.len().max(1) as f64;
-        let mut found: FxHashMap<u32, (f64, f64)> = FxHashMap::default();
+        // Of each document.
+        let mut found: Vec<Option<(f64, f64)>> = vec![None; self.len()];
         for &(term, weight) in &query {
             let postings = &self.postings[&term];
             let idf = self.idf(postings.frequency);
             for &(number, count) in &postings.newest {
                 let Some(document) = self.document(number) else { continue };
                 let length = 1.0 - B + B * document.length / average;
-                let hit = found.entry(number).or_default();
+                let hit = found[(number - self.first) as usize].get_or_insert_default();
                 hit.0 += idf * count * (K1 + 1.0) / (count + K1 * length);
                 hit.1 += weight * tf(count);
             }
         }
-        let mut hits: Vec<Hit> = found
-            .into_iter()
-            .filter_map(|(document, (bm25, dot))| {
-                let norms = norm * libm::sqrt(self.document(document)?.squares);
-                let cosine = if norms > 0.0 { dot / norms } else { 0.0 };
-                Some(Hit { document, bm25, cosine })
-            })
-            .collect();
-        hits.sort_by_key(|hit| hit.document);
-        hits
+        let hit = |((document, of), found): ((u32, &Document), Option<(f64, f64)>)| {
+            let (bm25, dot) = found?;
+            let norms = norm * libm::sqrt(of.squares);
+            let cosine = if norms > 0.0 { dot / norms } else { 0.0 };
+            Some(Hit { document, bm25, cosine })
+        };
+        (self.first..).zip(&self.documents).zip(found).filter_map(hit).collect()
     }
 }
 

@@ -1,7 +1,8 @@
 //! The notes of a run: how one is written, what it links to, and what goes.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use rustc_hash::FxHashMap;
 use serde_json::json;
 
 use crate::context::log::Log;
@@ -52,7 +53,7 @@ pub struct Store {
     /// Terms of the steps that stand in the prompt, by step; of what else stands there; and how often each does.
     pub(super) present: BTreeMap<u32, Vec<Term>>,
     written: Vec<Term>,
-    pub(super) counts: HashMap<Term, u32>,
+    pub(super) counts: FxHashMap<Term, u32>,
     /// Steps that events meant to take out since the prompt was read; none where it was not edited.
     pub(super) taken: Option<BTreeSet<u32>>,
     /// The newest values, by the lines that were taken out.
@@ -114,7 +115,7 @@ impl Store {
         let texts: Vec<String> = self.notes.iter().map(|note| note.text(log)).collect();
         let sentences =
             self.notes.iter().flat_map(|note| note.sentence.as_ref().map(|(text, _)| text.as_str()));
-        let names: HashMap<Term, String> = texts
+        let names: FxHashMap<Term, String> = texts
             .iter()
             .map(String::as_str)
             .chain(sentences)

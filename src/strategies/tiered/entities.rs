@@ -1,6 +1,6 @@
 //! Entities of a text: its atoms by name.
 
-use std::collections::BTreeSet;
+use rustc_hash::FxHashSet;
 
 use crate::text::atoms;
 
@@ -18,7 +18,16 @@ const MAX_ENTITIES: usize = 64;
 
 /// The entities of a text, each once, in order.
 pub(crate) fn entities(text: &str) -> Vec<String> {
-    let mut seen = BTreeSet::new();
-    let names = atoms::lex(text).atoms.into_iter().map(|atom| atom.norm.into_owned());
-    names.filter(|name| seen.insert(name.clone())).take(MAX_ENTITIES).collect()
+    let (mut seen, mut names) = (FxHashSet::default(), Vec::new());
+    for (_, line) in atoms::lines(text) {
+        for atom in line.iter() {
+            if names.len() == MAX_ENTITIES {
+                return names;
+            }
+            if seen.insert(atom.norm.clone()) {
+                names.push(atom.norm.to_string());
+            }
+        }
+    }
+    names
 }
