@@ -14,7 +14,7 @@ use crate::context::needs::Needs;
 use crate::context::{Block, Context};
 use crate::experiment::cell::{Models, recipe};
 use crate::experiment::{Catalogue, Plan};
-use crate::export::forms::{About, Body, Form, document};
+use crate::export::forms::{ADDED_TOOL, About, Body, Form, document};
 use crate::export::messages::Prompt;
 use crate::export::words::Words;
 use crate::logs::conversation;
@@ -93,6 +93,8 @@ impl Compressor {
         let form = if form == Messages::OpenAi { Form::Openai } else { Form::Anthropic };
         let written = document(form, &About::default(), &mut prompt).context("nothing is left to be sent")?;
         let Body::Json(mut request) = written.body else { anyhow::bail!("the messages are no JSON") };
+        // Messages alone are given back: tools are the caller's.
+        prompt.notes.remove(ADDED_TOOL);
         let notes = prompt.notes.into_iter().map(|(what, n)| (what.to_owned(), n));
         Ok(Compressed {
             messages: request["messages"].take(),

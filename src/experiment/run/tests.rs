@@ -572,7 +572,7 @@ fn another_plan_in_the_same_folder_is_refused() {
     assert_eq!(
         error,
         "RUN holds another run: `shadow_seeds` is 8 there, 9 here\n\
-         hint: name another folder for `--out`, or delete this run and begin anew with `--fresh`"
+         hint: name another folder for `--out`, take its place with `--replace`, which takes over the rows that both have, or begin anew with `--fresh`"
     );
     let told = |place: &Place, options: &Options| {
         let error = place.run("r", options, &rows).unwrap_err().to_string();

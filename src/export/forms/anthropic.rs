@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::messages::{Message, Prompt};
-use super::{About, Tool, tools};
+use super::{ADDED_TOOL, About, Tool, tools};
 
 /// What stands where an agent speaks first.
 const NO_MESSAGE: &str = "(no message)";
@@ -60,7 +60,7 @@ pub(super) fn write(about: &About, prompt: &mut Prompt) -> Value {
     }
     let n = all.iter().filter(|tool| tool.is_added).count() as u64;
     if n > 0 {
-        *prompt.notes.entry("tool without a schema described as taking anything").or_default() += n;
+        *prompt.notes.entry(ADDED_TOOL).or_default() += n;
     }
     let tools: Vec<Value> = all
         .into_iter()

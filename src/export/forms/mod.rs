@@ -80,6 +80,9 @@ impl About {
     }
 }
 
+/// Noted where a tool is called that neither the prompt nor the log describes.
+pub const ADDED_TOOL: &str = "tool without a schema described as taking anything";
+
 /// A tool as APIs describe it.
 struct Tool {
     name: String,
