@@ -340,3 +340,87 @@ fn a_compaction_of_atif_is_told() {
     assert!(of["lost"].as_array().unwrap().iter().any(|lost| lost["what"] == "helper_22"), "{of:#}");
     assert_eq!(gone(of), ["Never change the licence of any file."]);
 }
+
+/// A log that begins in the middle: of what a summary replaced it shows next to nothing.
+#[test]
+fn nothing_is_told_of_what_the_log_does_not_show() {
+    let log = (1..8).fold(session(), |log, i| {
+        let tokens = [0, 200, 230].get(i as usize).copied().unwrap_or(250 + 10 * i);
+        let read = |tokens: u32| format!("\"cache_read_input_tokens\":{}", tokens - 10);
+        log.replacen(&read(tokens), &read(90_000 + tokens), 1)
+    });
+    let of = &told(&log)["compactions"][0];
+    assert_eq!(of["prompt_before"], 90_320);
+    // What it does show is lost all the same; that the words stand nowhere else is not known.
+    assert_eq!(of["named_nowhere_before"], Value::Null, "{of:#}");
+    assert!(of["lost"].as_array().is_some_and(|lost| !lost.is_empty()), "{of:#}");
+    let of_nothing = told(&log.replace("helper_22 .", "nothing"))["compactions"][0].take();
+    assert_eq!(of_nothing["lost"], Value::Null, "{of_nothing:#}");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    fs::write(&path, &log).unwrap();
+    let text = audit(&path, &[]);
+    assert!(text.contains("the log does not show what was replaced"), "{text}");
+    assert!(!text.contains("named and not there before"), "{text}");
+}
+
+/// What came before it may be shorter than the summary.
+#[test]
+fn a_long_summary_of_a_short_past_is_told() {
+    let log = typed("g", "Mend all parts of this crate, please, and then say what you did.", false)
+        + &turn(1, 20, "Bash", &json!({"command": "ls"}), "done")
+        + &line(&json!({"type": "system", "subtype": "compact_boundary", "uuid": "b", "sessionId": "s"}))
+        + &typed("c", &format!("The parts are mended; those of src/zeta.rs come next.\n{}", parts(10)), true)
+        + &turn(8, 150, "Bash", &json!({"command": "cat notes.txt"}), "done");
+    let of = &told(&log)["compactions"][0];
+    assert!(of["summary_tokens"].as_u64().is_some_and(|n| n > 50), "{of:#}");
+    assert!(of["named_nowhere_before"].as_array().unwrap().contains(&json!("src/zeta.rs")), "{of:#}");
+}
+
+/// Codex logs what the call for the summary cost.
+#[test]
+fn the_logged_price_of_a_summary_is_told() {
+    let line = |kind: &str, payload: Value| {
+        line(&json!({"timestamp": "2026-01-01T00:00:01Z", "type": kind, "payload": payload}))
+    };
+    let said = |role: &str, kind: &str, text: &str| {
+        line(
+            "response_item",
+            json!({"type": "message", "role": role, "content": [{"type": kind, "text": text}]}),
+        )
+    };
+    let call = |id: &str| {
+        line(
+            "response_item",
+            json!({"type": "function_call", "name": "shell", "arguments": "{\"command\":[\"ls\"]}", "call_id": id}),
+        ) + &line(
+            "response_item",
+            json!({"type": "function_call_output", "call_id": id, "output": parts(10)}),
+        )
+    };
+    let count = |total: u32, last: u32| {
+        line(
+            "event_msg",
+            json!({"type": "token_count", "info": {"total_token_usage": {"input_tokens": total}, "last_token_usage": {"input_tokens": last, "cached_input_tokens": 0, "output_tokens": 100}}}),
+        )
+    };
+    let summary = "The parts are mended; those of src/zeta.rs come next.";
+    let log = line("session_meta", json!({"id": "s"}))
+        + &line("turn_context", json!({"model": "gpt-5-codex"}))
+        + &said("user", "input_text", "Mend the parts.")
+        + &call("c1")
+        + &count(20, 20)
+        + &call("c2")
+        + &count(180, 160)
+        + &said("assistant", "output_text", summary)
+        + &count(500, 320)
+        + &line("compacted", json!({"message": format!("Here it is:\n{summary}")}))
+        + &call("c3")
+        + &count(600, 100);
+    let of = &told(&log)["compactions"][0];
+    assert_eq!((&of["prompt_before"], &of["prompt_after"]), (&json!(160), &json!(100)), "{of:#}");
+    assert_eq!(of["named_nowhere_before"], json!(["src/zeta.rs"]), "{of:#}");
+    // At 1.25 and 10 dollars a million.
+    let cost = of["cost_of_summary"].as_f64().unwrap();
+    assert!((1e6 * cost - (320.0 * 1.25 + 100.0 * 10.0)).abs() < 1e-6, "{cost}");
+}

@@ -6,6 +6,7 @@
 
 mod again;
 mod places;
+mod stays;
 mod words;
 
 use std::collections::{BTreeSet, HashMap};
@@ -16,14 +17,16 @@ use crate::context::{Block, Content};
 use crate::experiment::cell::{Bridged, Models, bridged, recipe, unsent};
 use crate::experiment::{Dataset, Plan};
 use crate::replay::{Decision, Event, Observer, Run, replay};
+use crate::scores::costs::of_call;
 use crate::scores::honesty::known_atoms;
 use crate::scores::money::{self, Shorter, Tariff};
 use crate::text::atoms::AtomKind;
 use crate::text::runs::Runs;
 use crate::text::tokens::Tokenizer;
-use crate::trajectory::{Kind, Role};
+use crate::trajectory::Kind;
 use again::Reads;
 use places::Places;
+use stays::Stays;
 use words::Typed;
 
 pub use again::Again;
@@ -70,8 +73,9 @@ pub struct Compaction {
     pub summary_tokens: u32,
     /// Tokens of older steps that stay in the prompts behind the summary.
     pub kept_tokens: u64,
-    /// What the call that wrote the summary cost at most, in price x tokens.
+    /// What the call that wrote the summary cost, in price x tokens; at most so much where the log does not tell.
     pub summary_cost: Option<f64>,
+    pub is_summary_cost_logged: bool,
     /// Calls until shorter prompts had paid for that and the lost cache.
     pub paid_with_summary: Option<u32>,
     /// Things used later of which the name (of a path the last part) stood in the summary or in what came behind it, without the line
@@ -83,9 +87,10 @@ pub struct Compaction {
     /// Tokens of the first prompt that no step of the log accounts for, where these are many: some products put files back that they do
     /// not log, so that what is lost and read again cannot be told.
     pub unlogged: Option<u64>,
-    /// Things that the summary names and no step before it, of so many that it names. None where the log does not show half of
-    /// what was replaced.
-    pub invented: Option<Vec<String>>,
+    /// Whether the log shows at least half of what was replaced: else there may be more than what is told of it.
+    pub is_shown: bool,
+    /// Things that the summary names and no step before it, of so many that it names; says nothing if that is not shown.
+    pub invented: Vec<String>,
     pub n_named: usize,
     /// Sentences of the user that stand nowhere word for word any more.
     pub words: Vec<Words>,
@@ -226,7 +231,9 @@ impl Bench<'_> {
             // The first behind its last mention whose summary does not name it, else the first.
             let taken = (first..end).find(|&i| steps.binary_search(&told[i]).is_err());
             let Some(owner) = taken.or((first < end).then_some(first)) else { continue };
-            if stays[owner].mention(log, need) {
+            if stays[owner].mention(log, need)
+                || stays[owner].cut_says(self.log, log.span_text(need.cheapest))
+            {
                 continue;
             }
             let next = steps.get(steps.partition_point(|step| *step < told[owner]));
@@ -244,8 +251,9 @@ impl Bench<'_> {
         let sources = Runs::new(log.trajectory.steps.iter().map(|step| &step.text));
         let typed = Typed::of(log, &sources);
         let events = &bridged.run.events;
-        let stays: Vec<Stays> =
-            events.iter().map(|event| Stays::of(log, log.turns[event.turn as usize].segment)).collect();
+        let stays =
+            |event: &Event| Stays::of(log, log.turns[event.turn as usize].segment).cut(log, event.turn);
+        let stays: Vec<Stays> = events.iter().map(stays).collect();
         let lost = self.lost(bridged, &stays)?;
         let summaries: Vec<String> = events.iter().map(|event| summary(&event.after)).collect();
         let mut invented = self.invented(bridged, &sources, &summaries)?;
@@ -265,18 +273,22 @@ impl Bench<'_> {
             let change = self.change(at, &shorter, shorter.cached_without, is_billed);
             let n_steps = (0..from).filter(|&step| goes(step)).count();
             let shown = self.shown(at);
-            let is_shown = n_steps > 0 && shown.is_none_or(|share| share >= 0.5);
             let n_summary = tokenizer.count(&summaries[i]) as u32;
-            let summary_cost = self.summary_cost(at, &shorter, n_summary);
+            let logged_cost = self.logged_cost(event.turn);
+            let summary_cost = logged_cost.or_else(|| self.summary_cost(at, &shorter, n_summary));
+            let kept = stays[i].0.iter().map(|&step| u64::from(log.tokens[step as usize]));
+            let cut = stays[i].cut_texts(log).map(|text| tokenizer.count(text) as u64);
             all.push(Compaction {
                 summary_tokens: n_summary,
-                kept_tokens: stays[i].0.iter().map(|&step| u64::from(log.tokens[step as usize])).sum(),
+                kept_tokens: kept.chain(cut).sum(),
                 summary_cost,
+                is_summary_cost_logged: logged_cost.is_some(),
                 paid_with_summary: self.paid(at, &shorter, summary_cost.unwrap_or(0.0), is_billed),
                 n_names_alone: lost[i].1,
                 unlogged: self.unlogged(at),
                 shown,
-                invented: is_shown.then_some(invented),
+                is_shown: n_steps > 0 && shown.is_none_or(|share| share >= 0.5),
+                invented,
                 n_named,
                 words: typed.gone(0..from, until, (&goes, &is_gone), &summaries[i]),
                 change: Change {
@@ -333,7 +345,14 @@ impl Bench<'_> {
         (more > UNLOGGED).then_some(more as u64)
     }
 
-    /// What the call that wrote a summary cost, which most logs do not show, if it read the whole prompt anew: the cache may serve
+    /// What the call that wrote the summary before a turn cost, if the log tells what was counted for it.
+    fn logged_cost(&self, turn: u32) -> Option<f64> {
+        let summary = &self.log.trajectory.steps[self.told(self.step(turn)) as usize];
+        let usage = summary.usage.as_ref().filter(|_| summary.kind == Kind::Compaction)?;
+        Some(1e6 * usage.cost.filter(|cost| *cost > 0.0).or_else(|| of_call(self.tariff.at(turn), usage))?)
+    }
+
+    /// What the call that wrote a summary cost, which many logs do not show, if it read the whole prompt anew: the cache may serve
     /// that, and some products send a part.
     fn summary_cost(&self, at: usize, shorter: &Shorter, n_summary: u32) -> Option<f64> {
         let turn = self.sent.decisions[at].turn;
@@ -410,43 +429,6 @@ impl Bench<'_> {
             again: Vec::new(),
         }
     }
-}
-
-/// Steps of earlier segments that stand in the prompts of one, in order, and which one.
-struct Stays(Vec<u32>, u32);
-
-impl Stays {
-    fn of(log: &Log, segment: u32) -> Self {
-        let pinned = log.pinned_before(segment).filter(|&step| !leaves(log, step));
-        let mut all: Vec<u32> = pinned.chain(log.kept_in(segment)).collect();
-        all.sort_unstable();
-        Stays(all, segment)
-    }
-
-    fn has(&self, step: u32) -> bool {
-        self.0.binary_search(&step).is_ok()
-    }
-
-    /// Whether a step stood in an earlier segment, and does not stand in this one.
-    fn leave(&self, log: &Log, step: u32) -> bool {
-        let of = &log.trajectory.steps[step as usize];
-        of.segment < self.1 && !self.has(step) && (of.turn > 0 || leaves(log, step))
-    }
-
-    /// Whether what is needed stands in one of them.
-    fn mention(&self, log: &Log, need: &Need) -> bool {
-        log.mentions_of_atom(need.atom).any(|mention| self.has(log.spans[mention.span as usize].step))
-    }
-}
-
-/// Products whose compactions take the first prompt of the user, too, if no record says that it is kept.
-const LEAVE_TASK: [&str; 6] = ["claude-code", "gemini-cli", "kimi-cli", "opencode", "pi", "qwen-code"];
-
-/// Whether a step is such a prompt.
-fn leaves(log: &Log, step: u32) -> bool {
-    let of = &log.trajectory.steps[step as usize];
-    let is_typed = of.role == Role::User && of.kind == Kind::Message;
-    is_typed && log.trajectory.agent.as_deref().is_some_and(|agent| LEAVE_TASK.contains(&agent))
 }
 
 /// How Claude Code begins what it says behind a summary: that is not the model's.

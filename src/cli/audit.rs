@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::once::read;
 use super::{ExitStatus, Output, catalogue, count, inspect, print};
-use crate::audit::{Audit, Change, Compaction, Lost, audit};
+use crate::audit::{Audit, Change, Compaction, Lost, Words, audit};
 use crate::experiment::Plan;
 use crate::scores::money::Prices;
 use crate::store::TrajectoryRow;
@@ -96,20 +96,27 @@ fn as_json(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> Value {
             .map(|words| json!({"turn": words.turn, "text": words.text, "pasted_lines": words.n_pasted}));
         value["summary_tokens"] = json!(of.summary_tokens);
         value["kept_tokens"] = json!(of.kept_tokens);
-        value["cost_of_summary_at_most"] = json!(of.summary_cost.and_then(|cost| dollars(row, cost)));
+        let cost = of.summary_cost.and_then(|cost| dollars(row, cost));
+        value["cost_of_summary"] = json!(cost.filter(|_| of.is_summary_cost_logged));
+        value["cost_of_summary_at_most"] = json!(cost);
         let paid = of.paid_with_summary.filter(|n| *n <= of.change.n_left);
         value["paid_after_calls_with_summary"] = json!(paid);
         value["used_with_the_name_alone"] = json!(of.n_names_alone);
         value["prompt_before_in_the_log"] = json!(of.shown);
         value["prompt_after_not_in_the_log"] = json!(of.unlogged);
-        if of.unlogged.is_some() {
-            for key in ["lost", "read_again", "used_with_the_name_alone"] {
-                value[key] = Value::Null;
-            }
-        }
         value["named"] = json!(of.n_named);
         value["named_nowhere_before"] = json!(of.invented);
         value["user_words_gone"] = words.collect();
+        let is_empty = |value: &Value| value.as_array().is_none_or(Vec::is_empty);
+        for (key, is_of_first) in UNTOLD {
+            let is_told = match key {
+                "named_nowhere_before" => of.is_shown,
+                _ => of.is_shown || !is_empty(&value[key]),
+            };
+            if !is_told || is_of_first && of.unlogged.is_some() {
+                value[key] = Value::Null;
+            }
+        }
         value
     };
     let sessions = told.iter().map(|(row, audit)| {
@@ -122,6 +129,16 @@ fn as_json(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> Value {
     });
     json!({ "sessions_read": n_sessions, "sessions": sessions.collect::<Vec<_>>() })
 }
+
+/// What cannot be told where the log does not show what was replaced, but for what it does show, and whether a first prompt must be in
+/// the log for it, too.
+const UNTOLD: [(&str, bool); 5] = [
+    ("lost", true),
+    ("read_again", true),
+    ("used_with_the_name_alone", true),
+    ("named_nowhere_before", false),
+    ("user_words_gone", false),
+];
 
 fn as_text(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> String {
     let n_compactions: usize = told.iter().map(|(_, audit)| audit.compactions.len()).sum();
@@ -139,11 +156,11 @@ fn as_text(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> String {
     for (row, audit) in told {
         text += &session(row, audit);
     }
-    text + "\nA turn is one call of the model with its results; turn 0 is all before the first. Prompt: the last one before and the first\n\
-        one after. Lost cache: what that prompt cost more than the longer one, which the cache would have served; later calls pay it back\n\
-        by being shorter. Lost: last mentioned before, its name (of a path the last part) in no prompt since, and yet used by the model.\n\
-        Not there before: what the summary names and no step before it does; it may be right all the same. Gone: what the user typed or\n\
-        pasted once, in no prompt word for word.\n"
+    text + "\nA turn is one call of the model with its results, or words of the user that a compaction follows before any call; turn 0\n\
+        is all before the first call. Prompt: the last one before and the first one after. Lost cache: what that prompt cost more than\n\
+        the longer one, which the cache would have served; later calls pay it back by being shorter. Lost: last mentioned before, its\n\
+        name (of a path the last part) in no prompt since, and yet used by the model. Not there before: what the summary names and no\n\
+        step before it does; it may be right all the same. Gone: what the user typed or pasted once, in no prompt word for word.\n"
 }
 
 fn session(row: &TrajectoryRow, audit: &Audit) -> String {
@@ -202,43 +219,56 @@ fn compaction(row: &TrajectoryRow, of: &Compaction) -> String {
     );
     text += &money(row, &of.change);
     if let Some(cost) = of.summary_cost.and_then(|cost| dollars(row, cost)) {
+        let cost = match of.is_summary_cost_logged {
+            true => format!("${cost:.2} by the log"),
+            false => format!("at most ${cost:.2}, if one call read all of the prompt anew"),
+        };
         text += &format!(
-            "    writing the summary: at most ${cost:.2}, if one call read all of the prompt anew; with that {}\n",
+            "    writing the summary: {cost}; with that {}\n",
             paid(of.paid_with_summary, &of.change)
         );
     }
-    text += &match of.unlogged {
-        Some(n) => format!(
-            "    {} of this prompt are not in the log: lost and read again cannot be told here\n",
-            count(n, "token")
-        ),
-        None => listed("lost and used again", &of.change.lost, lost),
-    };
+    if !of.is_shown {
+        text += "    the log does not show what was replaced: what it named, and what else was lost or read again, cannot be told\n";
+    }
+    // Of what is not shown an empty list says nothing.
+    let is_told = |n: usize| of.is_shown || n > 0;
+    match of.unlogged {
+        Some(n) => {
+            text += &format!(
+                "    {} of this prompt are not in the log: lost and read again cannot be told here\n",
+                count(n, "token")
+            );
+        }
+        None if is_told(of.change.lost.len()) => {
+            text += &listed("lost and used again", &of.change.lost, lost)
+        }
+        None => {}
+    }
     if of.n_names_alone > 0 && of.unlogged.is_none() {
         let n = count(of.n_names_alone as u64, "more thing");
         text += &format!("      {n} stood there by name alone\n");
     }
-    text += &match &of.invented {
-        Some(invented) => {
-            listed(&format!("named and not there before (of {})", of.n_named), invented, |atom| {
-                format!("`{}`", inspect::line(atom, 80))
-            })
-        }
-        None => "    named and not there before: not to be told, the log does not show what was replaced\n"
-            .to_owned(),
-    };
-    text += &listed("words of the user that are gone", &of.words, |words| {
-        let first = inspect::line(words.text.lines().next().unwrap_or_default(), 120);
-        let pasted = match words.n_pasted {
-            0 => String::new(),
-            n => format!(" +{}", count(n as u64, "pasted line")),
-        };
-        format!("turn {}: \"{first}\"{pasted}", words.turn)
-    });
-    if of.unlogged.is_none() {
+    if of.is_shown {
+        let what = format!("named and not there before (of {})", of.n_named);
+        text += &listed(&what, &of.invented, |atom| format!("`{}`", inspect::line(atom, 80)));
+    }
+    if is_told(of.words.len()) {
+        text += &listed("words of the user that are gone", &of.words, words);
+    }
+    if of.unlogged.is_none() && is_told(of.change.again.len()) {
         text += &again(&of.change);
     }
     text
+}
+
+fn words(words: &Words) -> String {
+    let first = inspect::line(words.text.lines().next().unwrap_or_default(), 120);
+    let pasted = match words.n_pasted {
+        0 => String::new(),
+        n => format!(" +{}", count(n as u64, "pasted line")),
+    };
+    format!("turn {}: \"{first}\"{pasted}", words.turn)
 }
 
 /// When, and from how many to how many tokens.

@@ -257,7 +257,7 @@ impl Log {
             let mut longest = LongestPrompt::default();
             for (turn, of) in (0..).zip(&self.turns) {
                 for step in of.steps.clone() {
-                    let usage = self.trajectory.steps[step as usize].usage.as_ref().map(|usage| usage.input);
+                    let usage = self.usage_of(step).map(|usage| usage.input);
                     longest.add(turn, of.segment, self.tokens[step as usize], usage);
                 }
             }
@@ -304,8 +304,13 @@ impl Log {
 
     /// What was logged of the usage of a turn's reply.
     pub fn usage(&self, turn: u32) -> Option<Usage> {
-        let steps = self.turns[turn as usize].steps.clone();
-        steps.filter_map(|step| self.trajectory.steps[step as usize].usage.as_deref().copied()).next()
+        self.turns[turn as usize].steps.clone().find_map(|step| self.usage_of(step)).copied()
+    }
+
+    /// The same where it stands on a step of the agent: on a compaction it is that of the call that wrote it.
+    fn usage_of(&self, step: u32) -> Option<&Usage> {
+        let step = &self.trajectory.steps[step as usize];
+        step.usage.as_deref().filter(|_| step.is_agent())
     }
 
     /// When a turn's reply was logged, in microseconds since 1970.

@@ -20,7 +20,7 @@ use crate::store::{
     TrajectoryRow, UsageRow,
 };
 use crate::trajectory::usage::{LongestPrompt, Rate};
-use crate::trajectory::{Step, Trajectory};
+use crate::trajectory::{Role, Step, Trajectory};
 
 mod blocks;
 mod open;
@@ -209,7 +209,8 @@ impl Dataset {
                 let (steps, tokens) = steps.zip(tokens).with_context(|| self.changed(&entry.id))?;
                 let mut longest = LongestPrompt::default();
                 for (step, tokens) in steps.iter().zip(tokens) {
-                    longest.add(step.turn, step.segment, tokens.tokens, step.usage_in);
+                    let usage = step.usage_in.filter(|_| step.role == Role::Agent.name());
+                    longest.add(step.turn, step.segment, tokens.tokens, usage);
                 }
                 all.push(longest);
             }

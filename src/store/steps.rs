@@ -38,7 +38,8 @@ table! {
         pub time: Option<Time>,
         /// Whether the tool said that it failed, where logged.
         pub is_error: Option<bool>,
-        /// On the first step of a reply: tokens of its whole prompt by the provider's count, cache included; null is unknown.
+        /// On the first step of a reply, and on a compaction of the call that wrote it: tokens of its whole prompt by the
+        /// provider's count, cache included; null is unknown.
         pub usage_in: Option<u64>,
         /// Likewise: tokens that the model wrote.
         pub usage_out: Option<u64>,
@@ -80,6 +81,8 @@ table! {
         pub turn: u32,
         /// Segment: raised by each compaction that the log contains.
         pub segment: u32,
+        /// system, user, agent, tool.
+        pub role: Cow<'static, str>,
         /// On the first step of a reply: tokens of its whole prompt by the provider's count, cache included; null is unknown.
         pub usage_in: Option<u64>,
     }

@@ -31,6 +31,11 @@ impl Strategy for Logged {
         Ok(put(scope, summary.clone()))
     }
 
+    /// It may be longer than what it replaced.
+    fn is_record(&self) -> bool {
+        true
+    }
+
     /// A product's summary takes the place of the one before it, too.
     fn is_recursive(&self) -> bool {
         true

@@ -111,7 +111,8 @@ pub struct Step {
     pub is_error: Option<bool>,
     /// Index of the logged message that this step came from (annotations count messages).
     pub message: u32,
-    /// Where the reply's usage is logged: on the first step of the reply, once.
+    /// Where the reply's usage is logged: on the first step of the reply, once. On a compaction it is that of the call that
+    /// wrote the summary.
     pub usage: Option<Box<Usage>>,
     /// On the first step of a reply: its model, where the log names another than that of the first reply.
     pub model: Option<Box<str>>,

@@ -16,7 +16,12 @@ impl Log {
     /// The same with features that are read as they are asked for.
     pub fn bridge(mut trajectory: Trajectory, features: Features<'_>) -> anyhow::Result<Self> {
         let mut found = BTreeMap::new();
+        let last_turns: BTreeMap<u32, u32> =
+            trajectory.steps.iter().map(|step| (step.segment, step.turn)).collect();
         for (i, step) in trajectory.steps.iter_mut().enumerate() {
+            // What was edited behind its own segment stood in that as it was.
+            let last = last_turns[&step.segment];
+            step.edit.take_if(|edit| edit.from > last);
             step.segment = 0;
             step.kept_to = None;
             if step.kind == Kind::Compaction {

@@ -97,3 +97,19 @@ fn turns_know_their_decisions() {
         log.turns.iter().map(|t| (t.steps.clone(), t.decision)).collect();
     assert_eq!(turns, [(0..2, None), (2..5, Some(2)), (5..7, Some(6))]);
 }
+
+/// What was edited only when a compaction had taken it stood in its own prompts as it was.
+#[test]
+fn a_bridged_log_has_the_edits_of_each_segment_alone() {
+    let log = Log::script_bridged(
+        "user: go
+            action: ls
+            observation: a.py => 2 cut
+            action: ls
+            observation: b.py => 3 cut
+            summary: so far
+            agent: well",
+    );
+    let edited = |step: usize| log.trajectory.steps[step].edit.is_some();
+    assert_eq!([edited(2), edited(4)], [true, false]);
+}

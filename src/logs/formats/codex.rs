@@ -1,11 +1,11 @@
 //! Rollouts of Codex: one JSON value a line, a file is one session.
 //!
 //! - The context is made of the `response_item` lines. `event_msg` lines say the same once more for the screen and are left
-//!   out, but for two: `token_count` is the usage of the reply beside it, if its total differs from the one before;
-//!   `thread_rolled_back` takes back the newest turns of the user.
+//!   out, but for two: `token_count` is the usage of a reply, if its total differs from the one before; `thread_rolled_back`
+//!   takes back the newest turns of the user. `token_usage_record` is the usage of the reply that ends there.
 //! - `compacted` is a compaction. With `replacement_history` the context is that list: what of it was said before is kept to
 //!   the next segment, the rest is the text of the compaction. Without it the newest words of the user stay, before `message`.
-//!   A list with an `encrypted_content` alone says no summary: a loss.
+//!   A list with an `encrypted_content` alone says no summary: a loss. The reply before it that is the summary is no turn.
 //! - Messages of the user in a harness's marks (instructions, environment) are kept as messages of the role system.
 //! - A forked session begins with a header of its own, that of the old session, and the old lines ([`origin`]).
 //! - The oldest files hold bare items behind a bare header; `codex exec --json` writes another stream ([`exec`]), which has
@@ -15,7 +15,7 @@ mod context;
 mod exec;
 mod line;
 
-use line::{Event, Header, Line, Placed, Record, TurnContext};
+use line::{Event, Header, Line, Placed, Record, TokenInfo, TurnContext, UsageRecord};
 
 use super::reading::draft::Losses;
 use super::reading::names::{Name, repository_of};
@@ -91,6 +91,10 @@ impl Codex {
                     model.into_iter().for_each(|model| self.push(None, Record::Model(model)));
                 }
                 "response_item" => self.push_at(time, Record::Item(serde_json::from_str(text)?)),
+                "token_usage_record" => {
+                    let UsageRecord { usage, total } = serde_json::from_str(text)?;
+                    self.push_at(time, Record::Usage(TokenInfo { total, last: usage }));
+                }
                 "compacted" => self.push_at(time, Record::Compacted(serde_json::from_str(text)?)),
                 "event_msg" => self.read_event(time, serde_json::from_str(text)?),
                 _ => self.leave_out("line", &kind),

@@ -1,7 +1,8 @@
 //! The wire of Kimi Code: one JSON value a line, a file is one agent of a session.
 //!
 //! - The context is made of `context.append_message` and of the loop's events: a step is one reply, with its parts, calls and
-//!   results, and its usage at its end. `turn.prompt` and `usage.record` repeat what stands there.
+//!   results, and its usage at its end. `turn.prompt` repeats what stands there, and so does `usage.record`, but for that of the call
+//!   that writes a summary. `llm.request` names the model of a call.
 //! - `context.apply_compaction` is a compaction: `contextSummary` stands in the context, behind the words of the user that it
 //!   counts as kept, or in older versions before the messages that it does not count as compacted. `context.clear` is one
 //!   without a text. `context.undo` takes back the newest prompts, with all behind them.
@@ -29,7 +30,11 @@ record! {
         kind: String = "type",
         time: Scalar = "time",
         system: String = "systemPrompt",
-        model: String = "modelAlias",
+        alias: String = "modelAlias",
+        model: String = "model",
+        // What a request is for: `loop`, or `compaction`.
+        purpose: String = "kind",
+        usage: KimiUsage = "usage",
         message: Message = "message",
         event: Event = "event",
         input: Content = "input",
@@ -96,7 +101,8 @@ enum Item {
         outcome: Outcome,
     },
     System(String),
-    Compaction(Box<Line>),
+    /// With what was counted for the call that wrote it.
+    Compaction(Box<Line>, Option<Usage>),
     Clear,
 }
 
@@ -122,6 +128,9 @@ struct Kimi {
     by_uuid: HashMap<String, usize>,
     model: Option<String>,
     system: Option<String>,
+    /// Whether the newest request is for a summary, and what was counted for it.
+    is_summarising: bool,
+    written: Option<Usage>,
     /// A prompt that no message repeats yet.
     prompt: Option<Content>,
     losses: Losses,
@@ -135,7 +144,12 @@ impl Session for Kimi {
         let time = line.time.take().unwrap_or_default().time(&mut self.losses);
         let kind = line.kind.take().unwrap_or_default();
         match kind.as_str() {
-            "config.update" => self.configure(line, time),
+            "config.update" | "profile.bind" => self.configure(line, time),
+            "llm.request" => self.request(line),
+            "usage.record" if self.is_summarising => {
+                self.written = line.usage.and_then(KimiUsage::usage);
+                self.is_summarising = false;
+            }
             "turn.prompt" | "turn.steer" => self.prompt = line.input,
             "context.append_message" => {
                 if let Some(message) = line.message {
@@ -144,7 +158,10 @@ impl Session for Kimi {
                 }
             }
             "context.append_loop_event" => self.read_event(line.event.unwrap_or_default(), time),
-            "context.apply_compaction" => self.push(time, Item::Compaction(Box::new(line))),
+            "context.apply_compaction" => {
+                let written = self.written.take();
+                self.push(time, Item::Compaction(Box::new(line), written));
+            }
             "context.clear" => self.push(time, Item::Clear),
             "context.undo" => self.undo(line.n_compacted.and_then(Scalar::count).unwrap_or(0)),
             "metadata" | "usage.record" => {}
@@ -178,7 +195,11 @@ impl Session for Kimi {
                     let is_error = outcome.is_error.and_then(|is| is.truth("isError", &mut draft.losses));
                     draft.result(id.as_deref(), None, text, is_error);
                 }
-                Item::Compaction(line) => n_messages = compact(*line, n_messages, &mut draft),
+                Item::Compaction(line, written) => {
+                    let n_steps = draft.n_steps();
+                    n_messages = compact(*line, n_messages, &mut draft);
+                    draft.written_with(written, n_steps);
+                }
                 Item::Clear => {
                     draft.losses.add("context cleared by the user");
                     draft.compaction(String::new());
@@ -218,10 +239,22 @@ impl Kimi {
     }
 
     fn configure(&mut self, line: Line, time: Option<i64>) {
-        self.model = line.model.or(self.model.take());
+        self.model = line.alias.or(self.model.take());
         if let Some(text) = line.system.filter(|text| self.system.as_ref() != Some(text)) {
             self.system = Some(text.clone());
             self.push(time, Item::System(text));
+        }
+    }
+
+    /// A call begins: its step is told before it or behind it.
+    fn request(&mut self, line: Line) {
+        self.is_summarising = line.purpose.as_deref() == Some("compaction");
+        if self.is_summarising || line.model.is_none() {
+            return;
+        }
+        self.model = line.model;
+        if let Some(step) = self.steps.last_mut().filter(|step| step.parts.is_empty()) {
+            step.model.clone_from(&self.model);
         }
     }
 
@@ -276,7 +309,7 @@ impl Kimi {
         let mut cut = self.items.len();
         let mut left = n;
         for (at, (.., item)) in self.items.iter().enumerate().rev() {
-            if left == 0 || matches!(item, Item::Compaction(_) | Item::Clear) {
+            if left == 0 || matches!(item, Item::Compaction(..) | Item::Clear) {
                 break;
             }
             if item.is_prompt() {

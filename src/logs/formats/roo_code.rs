@@ -16,7 +16,7 @@ use super::reading::reply::{Call, Reply};
 use super::reading::scalar::Scalar;
 use super::reading::{Content, Draft, List, record};
 use super::{Entry, File, Reading, Sink, read_repaired};
-use crate::trajectory::{Role, Trajectory};
+use crate::trajectory::{Role, Trajectory, Usage};
 
 mod ui;
 mod xml;
@@ -121,9 +121,11 @@ fn read(files: &[File], sink: &mut Sink<'_>) {
         let mut shown = ui::Calls::of(shown, &mut draft.losses);
         let mut texts: Vec<String> = vec![String::new(); messages.len()];
         let compact = |before: usize, texts: &mut [String], draft: &mut Draft| {
-            for (_, mark) in compactions.iter().filter(|(at, _)| *at == before) {
+            for (_, mark, cost) in compactions.iter().filter(|(at, ..)| *at == before) {
+                let n_steps = draft.n_steps();
                 draft.keep_to(None);
                 draft.compaction(std::mem::take(&mut texts[*mark]));
+                draft.written_with(cost.map(|cost| Usage { cost: Some(cost), ..Usage::default() }), n_steps);
             }
         };
         for (i, message) in messages.into_iter().enumerate() {
@@ -132,7 +134,7 @@ fn read(files: &[File], sink: &mut Sink<'_>) {
                 texts[i] = message.content.unwrap_or_default().into_text(&mut draft.losses);
                 continue;
             }
-            let kept = compactions.iter().rposition(|(at, mark)| (mark + 1..*at).contains(&i));
+            let kept = compactions.iter().rposition(|(at, mark, _)| (mark + 1..*at).contains(&i));
             draft.keep_to(kept.map(|n| n as u32 + 1));
             reader.read(i, message, &mut shown, &mut draft);
         }
@@ -156,26 +158,31 @@ impl Message {
     }
 }
 
-/// Before which message each compaction took place, and the message that stands for what went. That stands behind what went;
-/// what comes behind it was kept, up to the time at which the user was shown that.
-fn compactions(messages: &[Message], shown: &[Shown], losses: &mut Losses) -> Vec<(usize, usize)> {
+/// Before which message each compaction took place, the message that stands for what went, and what it cost. That stands behind
+/// what went; what comes behind it was kept, up to the time at which the user was shown that.
+fn compactions(
+    messages: &[Message],
+    shown: &[Shown],
+    losses: &mut Losses,
+) -> Vec<(usize, usize, Option<f64>)> {
     let mut told = ui::compactions(shown, losses);
     let mut found = Vec::new();
     let mut n_left = messages.iter().filter(|message| message.is_mark()).count();
     for (mark, message) in messages.iter().enumerate().filter(|(_, message)| message.is_mark()) {
-        let by_id = |(id, _): &(Option<String>, Option<i64>)| id.is_some() && *id == message.compaction;
+        let by_id = |told: &ui::Compaction| told.id.is_some() && told.id == message.compaction;
         // Where one took the mark of an earlier one away, those that are left are the last ones.
         let last = (!told.is_empty()).then(|| told.len().saturating_sub(n_left));
         let at = told.iter().position(by_id).or(last);
         n_left -= 1;
-        let time = at.and_then(|at| told.remove(at).1);
+        let (time, cost) = at.map(|at| told.remove(at)).map_or((None, None), |told| (told.time, told.cost));
         let is_later = |message: &Message| {
             time.is_none() || message.time.unwrap_or_default().time(&mut Losses::default()) > time
         };
         let behind = messages[mark + 1..].iter().position(is_later);
-        found.push((behind.map_or(messages.len(), |n| mark + 1 + n), mark));
+        found.push((behind.map_or(messages.len(), |n| mark + 1 + n), mark, cost));
     }
-    found.sort_unstable();
+    losses.add_n("compaction that the messages do not hold any more", told.len() as u64);
+    found.sort_by_key(|(at, mark, _)| (*at, *mark));
     found
 }
 

@@ -35,6 +35,25 @@ fn names_survive() {
     }
 }
 
+/// Gemini CLI, Roo Code, Kimi, Copilot, Windsurf and others have editors under names of their own.
+#[test]
+fn editors_of_products() {
+    for (tool, key) in [
+        ("replace", "file_path"),
+        ("smart_edit", "file_path"),
+        ("insert_content", "path"),
+        ("search_and_replace", "path"),
+        ("StrReplaceFile", "path"),
+        ("replace_string_in_file", "filePath"),
+        ("replace_file_content", "TargetFile"),
+        ("edit_existing_file", "filepath"),
+    ] {
+        let step = call(tool, &serde_json::json!({ key: "src/a.py", "content": "x" }).to_string());
+        assert_eq!(told(&step).0, "edit_file src/a.py", "{tool}");
+    }
+    assert_eq!(told(&call("read_many_files", r#"{"include":["a.py"]}"#)).0, "read_file -");
+}
+
 #[test]
 fn shell_commands() {
     shell_is("cat ./src/a.py", "read_file src/a.py");

@@ -1,12 +1,14 @@
 //! The lines of a rollout made into what the agent's model saw.
 
+use std::collections::HashSet;
+
 use super::line::{Compacted, Header, Placed, Record};
 use crate::logs::formats::reading::chat::{Message, Messages};
-use crate::logs::formats::reading::draft::{self, ABANDONED, Losses};
+use crate::logs::formats::reading::draft::{self, ABANDONED, Losses, SUMMARISER};
 use crate::logs::formats::reading::message::{Speaker, speaker};
 use crate::logs::formats::reading::scalar::Scalar;
 use crate::logs::formats::reading::{Content, Draft};
-use crate::trajectory::{Kind, Role};
+use crate::trajectory::{Kind, Role, Usage};
 
 /// Without a list of what stays, a compaction keeps the newest words of the user up to so many bytes: 20,000 tokens as Codex
 /// counts them.
@@ -25,13 +27,18 @@ pub(super) fn write(header: Header, records: Vec<Placed>, draft: &mut Draft) {
     count(&mut records, &mut draft.losses);
     write_header(header, &records, draft);
     let mut messages = Messages::default();
-    for Placed { position, time, record } in records {
+    let (summarised, mut written) = (summarised(&records), None);
+    for (i, Placed { position, time, record }) in records.into_iter().enumerate() {
         match record {
+            Record::Item(item) if summarised.contains(&i) => {
+                written = item.usage.and_then(|usage| usage.usage()).or(written);
+                draft.losses.add(SUMMARISER);
+            }
             Record::Item(item) => write_item(position, time, *item, &mut messages, draft),
             Record::Compacted(compacted) => {
                 messages.end(draft);
                 draft.at(position, time);
-                compact(compacted, draft);
+                compact(compacted, written.take(), draft);
             }
             Record::ReplyEnds => messages.end(draft),
             Record::Model(model) => draft.model(&model),
@@ -39,6 +46,39 @@ pub(super) fn write(header: Header, records: Vec<Placed>, draft: &mut Draft) {
         }
     }
     messages.end(draft);
+}
+
+/// The items of replies that are the summary of the compaction behind them.
+fn summarised(records: &[Placed]) -> HashSet<usize> {
+    let mut found = HashSet::new();
+    for (i, placed) in records.iter().enumerate() {
+        let Record::Compacted(compacted) = &placed.record else { continue };
+        let is_beside =
+            |record: &Record| matches!(record, Record::Usage(_) | Record::Model(_) | Record::ReplyEnds);
+        let Some(reply) = (0..i).rev().find(|at| !is_beside(&records[*at].record)) else { continue };
+        if !matches!(&records[reply].record, Record::Item(item) if is_summary(item, compacted)) {
+            continue;
+        }
+        let is_thought = |at: &usize| matches!(&records[*at].record, Record::Item(item) if item.kind.as_deref() == Some("reasoning"));
+        found.extend((0..reply).rev().take_while(is_thought).chain([reply]));
+    }
+    found
+}
+
+/// Whether a reply says all that a compaction does, but for a line that the product puts before it.
+fn is_summary(item: &Message, compacted: &Compacted) -> bool {
+    let text = item.said().join("\n");
+    let text = text.trim();
+    let listed = compacted.replacement_history.iter().flat_map(|list| &list.0).filter(|item| !is_agent(item));
+    let mut said = compacted.message.as_deref().into_iter().chain(listed.flat_map(|item| item.said()));
+    is_agent(item)
+        && !text.is_empty()
+        && said.any(|said| {
+            let before = said.trim().strip_suffix(text);
+            before.is_some_and(|before| {
+                before.is_empty() || before.ends_with('\n') && before.lines().count() == 1
+            })
+        })
 }
 
 /// What was not taken back: a rollback names how many of the newest turns of the user go.
@@ -63,8 +103,9 @@ fn lived(records: Vec<Placed>, losses: &mut Losses) -> Vec<Placed> {
     lived
 }
 
-/// Gives each count to the first item of the reply that it counts. It stands behind the reply, or in older versions
-/// before its items; of those that repeat the one before only the first counts. A count between two replies parts them.
+/// Gives each count to the first item of the reply that it counts. It stands behind the reply, be it behind the outputs of its
+/// calls, or in older versions before its items, as the first one behind a prompt tells; of those that repeat the one before
+/// only the first counts. A count between two replies parts them.
 fn count(records: &mut Vec<Placed>, losses: &mut Losses) {
     let mut next_is_agent = vec![false; records.len() + 1];
     for (i, placed) in records.iter().enumerate().rev() {
@@ -77,6 +118,8 @@ fn count(records: &mut Vec<Placed>, losses: &mut Losses) {
     let (mut known, mut waiting) = (None, None);
     // The first item of the newest reply without a count, and whether nothing stands behind that reply.
     let (mut reply, mut is_open): (Option<usize>, bool) = (None, false);
+    // Since the newest prompt: whether there was a reply, and whether counts stand before theirs.
+    let (mut is_answered, mut comes_first) = (false, None);
     let mut counts = Vec::new();
     for (i, placed) in records.iter_mut().enumerate() {
         match &mut placed.record {
@@ -88,7 +131,7 @@ fn count(records: &mut Vec<Placed>, losses: &mut Losses) {
                         reply = None;
                     }
                 }
-                is_open = true;
+                (is_open, is_answered) = (true, true);
             }
             Record::Usage(info) => {
                 let total = info.total.take();
@@ -99,18 +142,22 @@ fn count(records: &mut Vec<Placed>, losses: &mut Losses) {
                 };
                 known = total;
                 let is_next = next_is_agent[i + 1];
-                match reply.filter(|_| is_open || !is_next) {
+                let is_of_next = *comes_first.get_or_insert(!is_answered) && is_next;
+                match reply.filter(|_| is_open || !is_of_next) {
                     Some(first) => {
                         counts.push((first, usage));
                         reply = None;
                     }
-                    None if is_next => waiting = Some(usage),
+                    None if is_of_next => waiting = Some(usage),
                     None => losses.add("usage of a reply without steps left out"),
                 }
                 if is_open && is_next {
                     placed.record = Record::ReplyEnds;
                     is_open = false;
                 }
+            }
+            Record::Item(item) if is_prompt(item) => {
+                (is_open, is_answered, comes_first) = (false, false, None)
             }
             Record::Model(_) => {}
             _ => is_open = false,
@@ -288,7 +335,13 @@ impl Packed {
     }
 }
 
-fn compact(compacted: Compacted, draft: &mut Draft) {
+fn compact(compacted: Compacted, written: Option<Usage>, draft: &mut Draft) {
+    let n_steps = draft.n_steps();
+    put_summary(compacted, draft);
+    draft.written_with(written, n_steps);
+}
+
+fn put_summary(compacted: Compacted, draft: &mut Draft) {
     let message = compacted.message.unwrap_or_default();
     let Some(history) = compacted.replacement_history else {
         let mut room = MAX_KEPT;

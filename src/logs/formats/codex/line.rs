@@ -52,6 +52,11 @@ record! {
         last: LoggedUsage = "last_token_usage",
     }
 
+    struct UsageRecord in "codex.token_usage_record" {
+        usage: LoggedUsage = "usage",
+        total: LoggedUsage = "thread_token_usage",
+    }
+
     struct Compacted in "codex.compacted" {
         message: String = "message",
         replacement_history: List<Message> = "replacement_history",

@@ -326,3 +326,115 @@ fn a_broken_line_costs_itself_alone() {
     let texts: Vec<&str> = runs[0].steps.iter().map(|s| s.text.as_str()).collect();
     assert_eq!((texts, rejects.len()), (vec!["List it.", "Done."], 2));
 }
+
+/// From 0.146 on the count stands behind the outputs of the calls of its reply; before that comes a record that is no event.
+#[test]
+fn counts_behind_outputs() {
+    let lines = [
+        item(1, &said("user", "List it.")),
+        item(2, &call("c1")),
+        item(2, &output("c1", "a")),
+        tokens(10, 10),
+        item(3, &call("c2")),
+        item(3, &output("c2", "b")),
+        tokens(25, 15),
+        item(4, &said("assistant", "Done.")),
+        tokens(45, 20),
+        item(5, &said("user", "Again.")),
+        item(6, &call("c3")),
+        item(6, &output("c3", "b")),
+        tokens(55, 30),
+        item(7, &said("assistant", "Done.")),
+    ];
+    let right = [(1, 10), (2, 15), (3, 20), (4, 30)];
+    assert_eq!(usages(&read("codex", &lines).0[0]), right);
+    // A session that an older version began: its counts stand before their replies.
+    let older = [
+        item(1, &said("user", "First.")),
+        tokens(3, 3),
+        item(1, &call("c0")),
+        item(1, &output("c0", "b")),
+        tokens(7, 4),
+        item(1, &said("assistant", "Done.")),
+    ];
+    let (runs, _) = read("codex", &[&older[..], &lines].concat());
+    assert_eq!(usages(&runs[0]), [(1, 3), (2, 4), (3, 10), (4, 15), (5, 20), (6, 30)]);
+}
+
+#[test]
+fn records_of_usage_name_the_reply_that_ends() {
+    let record = |total: u64, last: u64| {
+        let usage = |n: u64| format!(r#"{{"input_tokens":{n},"cached_input_tokens":1,"output_tokens":2}}"#);
+        let payload =
+            format!(r#"{{"response_id":"r","usage":{},"thread_token_usage":{}}}"#, usage(last), usage(total));
+        line(9, "token_usage_record", &payload)
+    };
+    let count = |total, last| {
+        tokens(total, last).replace(
+            &format!(r#""total_token_usage":{{"input_tokens":{total}}}"#),
+            &format!(
+                r#""total_token_usage":{{"input_tokens":{total},"cached_input_tokens":1,"output_tokens":2}}"#
+            ),
+        )
+    };
+    let (runs, losses) = read(
+        "codex",
+        &[
+            item(1, &said("user", "List it.")),
+            item(2, &call("c1")),
+            record(10, 10),
+            item(2, &output("c1", "a")),
+            count(10, 10),
+            item(3, &said("assistant", "One.")),
+            record(25, 15),
+            item(3, &said("assistant", "Two.")),
+            record(45, 20),
+        ],
+    );
+    assert_eq!(usages(&runs[0]), [(1, 10), (2, 15), (3, 20)]);
+    assert_eq!(told(&losses), ["1 usage that repeats the one before, or counts nothing"]);
+}
+
+/// The summary is asked for with the whole past; its call is none of the agent's, and what it cost stands on the compaction.
+#[test]
+fn the_reply_that_is_the_summary_is_no_turn() {
+    let history = |last: &str| {
+        let message = format!("Here is the summary:\\n{last}");
+        format!(
+            r#"{{"message":"{message}","replacement_history":[{},{}]}}"#,
+            said("user", "List it."),
+            said("user", &message)
+        )
+    };
+    let lines = |summary: &str| {
+        [
+            item(1, &said("user", "List it.")),
+            item(2, &call("c1")),
+            item(2, &output("c1", "a.py")),
+            tokens(10, 10),
+            item(3, r#"{"type":"reasoning","summary":[{"type":"summary_text","text":"Hm."}]}"#),
+            item(3, &said("assistant", "## Done\\n- a.py is there.")),
+            tokens(25, 15),
+            line(4, "compacted", &history(summary)),
+            tokens(25, 0),
+            item(5, &said("assistant", "Yes.")),
+            tokens(29, 4),
+        ]
+    };
+    let (runs, losses) = read("codex", &lines("## Done\\n- a.py is there."));
+    let t = &runs[0];
+    assert_eq!(
+        outline(t)[1..],
+        [
+            "0 1 agent action shell [\"ls\"]",
+            "0 1 tool observation a.py",
+            "1 2 user compaction Here is the summary: ## Done - a.py is there.",
+            "1 2 agent message Yes.",
+        ]
+    );
+    assert_eq!(usages(t), [(1, 10), (2, 15), (2, 4)]);
+    assert_eq!(losses.0["call of a summariser left out, whose text stands in the next prompt"], 2);
+    // Another reply before a compaction is one of the agent's.
+    let (runs, _) = read("codex", &lines("a.py is there."));
+    assert_eq!(outline(&runs[0])[4], "0 2 agent message ## Done - a.py is there.");
+}

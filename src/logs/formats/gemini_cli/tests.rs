@@ -222,3 +222,62 @@ fn a_session_that_goes_on_is_no_compaction() {
     let (lived, _) = outlined(&[&head[..], &on, &[task, copy, whole], &end].concat());
     assert_eq!(lived, plain);
 }
+
+/// The list that a compression leaves may end with the call whose result comes next, and shortens results on the way.
+#[test]
+fn a_compression_before_the_result_keeps_the_call() {
+    let set = |messages: &[String]| format!(r#"{{"$set":{{"messages":[{}]}}}}"#, messages.join(","));
+    let call = |id: &str| {
+        format!(
+            r#"{{"id":"x{id}","type":"gemini","content":[{{"text":"I look."}},{{"functionCall":{{"id":"{id}","name":"ls","args":{{"path":"."}}}}}}]}}"#
+        )
+    };
+    let result = |id: &str, text: &str| {
+        format!(
+            r#"{{"id":"y{id}","type":"user","content":[{{"functionResponse":{{"id":"{id}","name":"ls","response":{{"output":"{text}"}}}}}}]}}"#
+        )
+    };
+    let plain = |id: &str, text: &str| {
+        reply(id, id, Some(text)).replace(r#"[{"subject":"Plan","description":"Hm."}]"#, "[]")
+    };
+    let list = [
+        user("9", "The summary."),
+        r#"{"id":"8","type":"gemini","content":[{"text":"Got it."}]}"#.to_owned(),
+        call("c2"),
+        result("c2", "b, and more"),
+        call("c3"),
+    ];
+    let lines = [
+        HEADER.to_owned(),
+        user("1", "List it."),
+        plain("c1", "a.py"),
+        plain("c2", "b.py and much more"),
+        plain("c3", "c.py"),
+        set(&list),
+        result("c3", "c.py"),
+        done("4"),
+    ];
+    let (runs, losses) = read("gemini-cli", &lines);
+    let t = &runs[0];
+    let kept = |step: &crate::trajectory::Step| step.kept_to.map_or(String::new(), |to| format!(" to {to}"));
+    let told_of: Vec<String> =
+        outline(t).into_iter().zip(&t.steps).map(|(line, step)| line + &kept(step)).collect();
+    assert_eq!(
+        told_of[1..],
+        [
+            "0 1 agent thought I look.",
+            "0 1 agent action ls .",
+            "0 1 tool observation a.py",
+            "0 2 agent thought I look. to 1",
+            "0 2 agent action ls . to 1",
+            "0 2 tool observation b.py and much more to 1",
+            "0 3 agent thought I look. to 1",
+            "0 3 agent action ls . to 1",
+            "0 3 tool observation c.py to 1",
+            "1 4 user compaction The summary.  Got it.",
+            "1 4 agent message Done.",
+        ]
+    );
+    assert_eq!(t.steps[6].edit.as_deref(), Some(&LoggedEdit { from: 4, text: "b, and more".to_owned() }));
+    assert_eq!(told(&losses), ["1 repeated tool result merged"]);
+}

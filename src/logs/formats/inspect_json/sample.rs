@@ -9,6 +9,7 @@ use super::Log;
 use super::message::{self, Attachments};
 use crate::logs::formats::Sink;
 use crate::logs::formats::reading::chat::Message;
+use crate::logs::formats::reading::draft::SUMMARISER;
 use crate::logs::formats::reading::names::Name;
 use crate::logs::formats::reading::prompts::{Conversation, Mark, PromptCall, Prompts};
 use crate::logs::formats::reading::scalar::Scalar;
@@ -201,9 +202,9 @@ impl Calls<'_> {
             if event.event.as_deref() != Some("model") {
                 continue;
             }
-            if summarisers.contains(&i) {
-                sink.losses.add("call of a summariser left out, whose text stands in the next prompt");
-                continue;
+            let is_summariser = summarisers.contains(&i);
+            if is_summariser {
+                sink.losses.add(SUMMARISER);
             }
             let is_scorer = event.span_id.as_ref().is_some_and(|id| scorers.contains(id));
             if is_scorer || steps.contains(&true) || event.role.as_deref() == Some("grader") {
@@ -218,13 +219,19 @@ impl Calls<'_> {
                 sink.losses.add("call whose prompt is too long left out");
                 continue;
             }
-            self.call(event, &refs, &marks, &mut prompts);
+            self.call(event, (&refs, is_summariser), &marks, &mut prompts);
         }
         sink.losses.add_n("call of a scorer left out", n_scored);
         prompts.finish()
     }
 
-    fn call(&self, event: Event, refs: &List<(u64, u64)>, pool: &[Mark], prompts: &mut Prompts) {
+    fn call(
+        &self,
+        event: Event,
+        (refs, is_summariser): (&List<(u64, u64)>, bool),
+        pool: &[Mark],
+        prompts: &mut Prompts,
+    ) {
         let inline: Raws = self.parsed(event.input.as_deref());
         let all = 0..self.pool.len();
         let named =
@@ -236,6 +243,10 @@ impl Calls<'_> {
             self.resolved(sent[i].map_or_else(|raw| raw, |i| &self.pool[i])).unwrap_or_default()
         };
         let output: Output = self.parsed(event.output.as_deref());
+        if is_summariser {
+            let usage = output.usage.and_then(|counts| usage(counts).usage());
+            return prompts.summarise(&marks, take, usage);
+        }
         let raw = output.choices.unwrap_or_default().0.into_iter().next().and_then(|choice| choice.message);
         let reply = raw.and_then(|raw| {
             let (usage, timestamp) = (output.usage.map(|counts| Box::new(usage(counts))), event.timestamp);

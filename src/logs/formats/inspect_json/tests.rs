@@ -119,33 +119,40 @@ fn prompts_of_a_pool_with_an_edit_a_scorer_and_another_agent() {
 /// The product asks for a summary with the whole past; that call is none of the agent's, and its text stands in the next prompt.
 #[test]
 fn the_call_of_a_summariser_is_no_turn() {
-    let pool = r#"[{"id":"1","role":"user","content":"Q"},{"id":"2","role":"assistant","content":"go"},
+    let pool = r#"[{"id":"0","role":"system","content":"S"},{"id":"1","role":"user","content":"Q"},{"id":"2","role":"assistant","content":"go"},
+        {"id":"6","role":"user","content":"A result."},
         {"id":"3","role":"user","content":"Write a summary."},{"id":"4","role":"user","content":"Summary: go was said."}]"#;
     let call = |refs: &str, says: &str| {
         format!(
             r#"{{"event":"model","span_id":"s","input":[],"input_refs":{refs},
-            "output":{{"model":"m","choices":[{{"message":{{"role":"assistant","content":"{says}"}}}}]}}}}"#
+            "output":{{"model":"m","choices":[{{"message":{{"role":"assistant","content":"{says}"}}}}],"usage":{{"input_tokens":9,"output_tokens":2}}}}}}"#
         )
     };
     let events = [
-        call("[[0,1]]", "go"),
-        call("[[0,3]]", "go was said."),
+        call("[[0,2]]", "go"),
+        call("[[0,5]]", "go was said."),
         r#"{"event":"compaction","span_id":"s","type":"summary"}"#.to_owned(),
-        call("[[0,1],[3,4]]", "on"),
+        call("[[0,2],[5,6]]", "on"),
     ];
     let (t, told) = runs(&format!(
         r#"{{"id":"1","events":[{}],"message_pool":{pool},"messages":[{{"role":"user","content":"Q"}}]}}"#,
         events.join(",")
     ));
-    let said: Vec<String> = t.iter().flat_map(outline).collect();
-    assert!(
-        !said.iter().any(|line| line.ends_with(" Write a summary.")
-            || line.ends_with(" go was said.") && !line.contains("Summary:")),
-        "{said:?}"
+    // What was said since the last call of the agent stands in the prompt for the summary alone.
+    assert_eq!(
+        outline(&t[0]),
+        [
+            "0 system S",
+            "0 message Q",
+            "1 message go",
+            "2 message A result.",
+            "3 compaction Summary: go was said.",
+            "3 message on"
+        ]
     );
-    assert!(
-        ["go", "on"].iter().all(|word| said.iter().any(|line| line.ends_with(&format!("message {word}")))),
-        "{said:?}"
+    assert_eq!(t[0].steps[4].usage.as_ref().map(|usage| usage.input), Some(9));
+    assert_eq!(
+        (t.len(), told),
+        (1, vec!["call of a summariser left out, whose text stands in the next prompt: 1".to_owned()])
     );
-    assert_eq!(told, ["call of a summariser left out, whose text stands in the next prompt: 1"]);
 }

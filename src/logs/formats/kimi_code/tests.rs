@@ -89,6 +89,41 @@ fn a_session_with_a_compaction() {
     assert_eq!(told(&losses), ["1 record of the harness left out: plan_mode.exit"]);
 }
 
+/// Requests name the model behind the alias; what the summary's call cost is on the compaction.
+#[test]
+fn requests_name_the_model_and_the_call_for_a_summary() {
+    let request = |kind: &str, model: &str| {
+        format!(r#"{{"type":"llm.request","kind":"{kind}","model":"{model}","modelAlias":"mine"}}"#)
+    };
+    let usage = |n: u32| {
+        format!(
+            r#"{{"type":"usage.record","model":"mine","usage":{{"inputOther":{n},"output":3,"inputCacheRead":0,"inputCacheCreation":0}}}}"#
+        )
+    };
+    let bind = r#"{"type":"profile.bind","modelAlias":"mine","systemPrompt":"Be brief."}"#;
+    let compaction = r#"{"type":"context.apply_compaction","summary":"S","keptUserMessageCount":0}"#;
+    // A step begins before its request is told.
+    let mut first = calling("u1");
+    first.insert(1, request("loop", "k2-0905"));
+    let lines = [
+        vec![bind.to_owned(), message("user", "List it.")],
+        first,
+        vec![usage(70), request("compaction", "k2-0905"), usage(90), compaction.to_owned(), usage(11)],
+        saying("u2", "Sorted."),
+    ]
+    .concat();
+    let (runs, _) = read("kimi-code", &lines);
+    let t = &runs[0];
+    assert_eq!((t.model.as_deref(), texts(t)[0]), (Some("k2-0905"), "Be brief."));
+    assert!(t.steps.iter().all(|step| step.model.is_none()));
+    let written = t
+        .steps
+        .iter()
+        .find(|step| step.kind == crate::trajectory::Kind::Compaction)
+        .and_then(|step| step.usage.as_deref());
+    assert_eq!(written.map(|usage| (usage.input, usage.output)), Some((90, Some(3))));
+}
+
 #[test]
 fn older_compactions_keep_the_messages_behind_those_they_count() {
     let compaction = r#"{"type":"context.apply_compaction","summary":"S","compactedCount":1}"#;

@@ -345,10 +345,12 @@ impl Reader {
         if message.is_summary() {
             let texts = message.parts.iter_mut().filter(|part| part.kind.as_deref() == Some("text"));
             let texts: Vec<String> = texts.filter_map(|part| part.text.take()).collect();
-            if message.info.tokens.as_ref().is_some_and(|tokens| tokens.usage(None).is_some()) {
-                draft.losses.add("usage of a compaction left out");
-            }
-            return draft.compaction(texts.join("\n"));
+            let of_step = |part: &Part| part.tokens.as_ref()?.usage(part.cost);
+            let usage = message.info.tokens.as_ref().and_then(|tokens| tokens.usage(message.info.cost));
+            let usage = usage.or_else(|| message.parts.iter().find_map(of_step));
+            let n_steps = draft.n_steps();
+            draft.compaction(texts.join("\n"));
+            return draft.written_with(usage, n_steps);
         }
         if is_set(message.info.summary) {
             return draft.losses.add("summary of a compaction that failed left out");

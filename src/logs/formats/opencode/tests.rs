@@ -48,7 +48,7 @@ const EXPORT: &str = r#"{"info":{"id":"ses_1","parentID":"ses_0","directory":"/w
  {"id":"prt_h","type":"text","text":"Done."}]},
 {"info":{"id":"msg_6","role":"user","time":{"created":1700000006000}},"parts":[
  {"id":"prt_i","type":"compaction","auto":true,"tail_start_id":"msg_4"}]},
-{"info":{"id":"msg_7","role":"assistant","parentID":"msg_6","summary":true,"finish":"stop","time":{"created":1700000007000}},"parts":[
+{"info":{"id":"msg_7","role":"assistant","parentID":"msg_6","summary":true,"finish":"stop","cost":0.02,"tokens":{"input":90,"output":6,"reasoning":0,"cache":{"read":0,"write":0}},"time":{"created":1700000007000}},"parts":[
  {"id":"prt_j","type":"text","text":"The summary."}]},
 {"info":{"id":"msg_8","role":"user","time":{"created":1700000008000}},"parts":[{"id":"prt_k","type":"text","text":"More."}]}]}"#;
 
@@ -80,6 +80,9 @@ fn an_export_is_what_the_model_was_sent() {
     assert_eq!((usage.input, usage.output, usage.cache_read), (113, Some(7), Some(100)));
     assert_eq!((usage.reasoning, usage.cost), (Some(2), Some(0.5)));
     assert_eq!(t.steps[11].model.as_deref(), Some("m-2"));
+    // Of the call that wrote the summary.
+    let usage = t.steps[12].usage.as_deref().unwrap();
+    assert_eq!((usage.input, usage.output, usage.cost), (90, Some(6), Some(0.02)));
     let errors: Vec<Option<bool>> = t.steps[7..10].iter().map(|s| s.is_error).collect();
     assert_eq!(errors, [Some(false), Some(true), Some(true)]);
     for loss in ["reply that failed and was not sent again left out", "text that is not sent left out"] {

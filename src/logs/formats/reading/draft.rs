@@ -12,7 +12,7 @@ mod losses;
 mod replace;
 mod text;
 
-pub(crate) use losses::{ABANDONED, EMPTY_RUN, EMPTY_SUMMARY, Losses};
+pub(crate) use losses::{ABANDONED, EMPTY_RUN, EMPTY_SUMMARY, Losses, SUMMARISER};
 pub(crate) use text::{clean, enclosed, is_harness};
 
 use text::without_enclosed;
@@ -312,6 +312,15 @@ impl Draft {
     /// A compaction that the log contains: from here on the agent saw `text` instead of the past.
     pub(crate) fn compaction(&mut self, text: String) {
         self.push(step(Role::User, Kind::Compaction, text));
+    }
+
+    /// What the provider counted for the call that wrote the summary, if a compaction is among the steps from this one on.
+    pub(crate) fn written_with(&mut self, usage: Option<Usage>, from: usize) {
+        let Some(usage) = usage else { return };
+        match self.builder.steps_mut()[from..].iter_mut().rfind(|step| step.kind == Kind::Compaction) {
+            Some(summary) => summary.usage = Some(Box::new(usage)),
+            None => self.losses.add("usage of a compaction left out"),
+        }
     }
 
     /// From the next decision on the agent was sent `text` instead of the result of this call; says whether there is one.

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::chat::{Message, Messages};
 use super::message::{Speaker, speaker};
 use super::{Content, Draft};
+use crate::trajectory::Usage;
 
 /// One call of a model.
 pub(crate) struct PromptCall<'a> {
@@ -37,6 +38,8 @@ pub(crate) struct Conversation {
     reader: Messages,
     said: Vec<Said>,
     tools: Option<String>,
+    /// What was counted for the call that wrote the next summary.
+    written: Option<Usage>,
     /// Number of the next message.
     next: usize,
 }
@@ -98,6 +101,23 @@ impl Prompts {
                 self.0.push(new);
             }
         }
+    }
+
+    /// A call that writes the summary of a run: of its prompt that is taken which was said since the last call, without the
+    /// question at its end.
+    pub(crate) fn summarise(
+        &mut self,
+        marks: &[Mark],
+        take: &mut dyn FnMut(usize) -> Message,
+        usage: Option<Usage>,
+    ) {
+        let marks = &marks[..marks.len().saturating_sub(1)];
+        let goes_on = |c: &&mut Conversation| c.common(marks) > 0 && c.common(marks) == c.said.len();
+        let Some(known) = self.0.iter_mut().rev().take(MAX_OPEN).find(goes_on) else { return };
+        for (i, mark) in marks.iter().enumerate().skip(known.said.len()) {
+            known.say(*mark, take(i));
+        }
+        known.written = usage;
     }
 
     pub(crate) fn finish(self) -> Vec<Conversation> {
@@ -222,7 +242,9 @@ impl Conversation {
             .filter(|said| said.message != summary_at)
             .for_each(|said| self.draft.keep_message(said.message));
         self.draft.at(summary_at, None);
+        let n_steps = self.draft.n_steps();
         self.draft.compaction(summary.join("\n"));
+        self.draft.written_with(self.written.take(), n_steps);
         self.said = said;
         end
     }

@@ -115,7 +115,7 @@ fn what_a_compaction_kept_was_seen_before_it() {
         message("user", 50, ""),
     ];
     let messages = format!("[{}]", messages.join(","));
-    let shown = r#"[{"ts":1700000040000,"type":"say","say":"condense_context","contextCondense":{"summary":"s","condenseId":"x"}}]"#;
+    let shown = r#"[{"ts":1700000040000,"type":"say","say":"condense_context","contextCondense":{"summary":"s","condenseId":"x","cost":0.25}}]"#;
     let (t, outline, _) =
         read(&[("abc/api_conversation_history.json", &messages), ("abc/ui_messages.json", shown)]);
     assert_eq!(
@@ -131,6 +131,7 @@ fn what_a_compaction_kept_was_seen_before_it() {
     );
     let kept: Vec<Option<u32>> = t.steps.iter().map(|s| s.kept_to).collect();
     assert_eq!(kept, [None, None, Some(1), Some(1), None, None]);
+    assert_eq!(t.steps[4].usage.as_ref().and_then(|usage| usage.cost), Some(0.25));
     // Of two without a name the earlier one's mark is gone, with what it replaced.
     let messages = messages.replace(r#","condenseId":"x""#, "");
     let shown = |n: u32| {
@@ -139,9 +140,10 @@ fn what_a_compaction_kept_was_seen_before_it() {
         )
     };
     let shown = format!("[{},{}]", shown(20), shown(40));
-    let (_, of_two, _) =
+    let (_, of_two, losses) =
         read(&[("abc/api_conversation_history.json", &messages), ("abc/ui_messages.json", &shown)]);
     assert_eq!(of_two, outline);
+    assert_eq!(losses, ["compaction that the messages do not hold any more"]);
     // Nobody says when: it stands where it is.
     let (_, alone, _) = read(&[("abc/api_conversation_history.json", &messages)]);
     assert_eq!(alone[2], "2 user compaction text 29");

@@ -25,6 +25,7 @@ record! {
     struct Condense in "roo.shown.condense" {
         summary: String = "summary",
         id: String = "condenseId" | "truncationId",
+        cost: Scalar = "cost",
     }
 
     /// The text of a request, as JSON.
@@ -63,15 +64,27 @@ impl Request {
     }
 }
 
-/// The compactions that the user was shown, by their ids, with their times.
-pub(super) fn compactions(shown: &[Shown], losses: &mut Losses) -> Vec<(Option<String>, Option<i64>)> {
+/// A compaction that the user was shown.
+pub(super) struct Compaction {
+    pub(super) id: Option<String>,
+    pub(super) time: Option<i64>,
+    /// Of the call that wrote it.
+    pub(super) cost: Option<f64>,
+}
+
+/// The compactions that the user was shown, in their order.
+pub(super) fn compactions(shown: &[Shown], losses: &mut Losses) -> Vec<Compaction> {
     let is_one = |shown: &&Shown| {
         matches!(shown.say.as_deref(), Some("condense_context" | "sliding_window_truncation"))
             && shown.partial != Some(Scalar::Bool(true))
     };
     let of = |shown: &Shown| {
-        let id = shown.condense.as_ref().and_then(|condense| condense.id.clone());
-        (id, shown.time.unwrap_or_default().time(losses))
+        let condense = shown.condense.as_ref();
+        Compaction {
+            id: condense.and_then(|condense| condense.id.clone()),
+            time: shown.time.unwrap_or_default().time(losses),
+            cost: condense.and_then(|condense| dollars(condense.cost)),
+        }
     };
     shown.iter().filter(is_one).map(of).collect()
 }

@@ -38,3 +38,6 @@ pub(crate) const EMPTY_SUMMARY: &str = "compaction without its summary";
 
 /// The loss that tells of what was said and taken back: by a rewind, or on a branch that was left.
 pub(crate) const ABANDONED: &str = "line of an abandoned branch left out";
+
+/// The loss that tells of a reply that is no turn of the agent.
+pub(crate) const SUMMARISER: &str = "call of a summariser left out, whose text stands in the next prompt";

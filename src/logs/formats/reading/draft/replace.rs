@@ -27,27 +27,52 @@ impl Draft {
         self.learn_head();
         let live = self.live();
         let (new, old_of) = self.compare(&live, new.builder.finish());
-        let kept: HashSet<usize> = old_of.iter().flatten().copied().collect();
-        let results = new.iter().filter(|step| step.kind == Kind::Observation);
-        let results: HashSet<&str> = results.filter_map(|step| step.call_id.as_deref()).collect();
-        let is_gone = |at: &&usize| {
-            let step = &self.builder.steps()[**at];
-            let is_edited = step.kind == Kind::Observation
-                && step.call_id.as_deref().is_some_and(|id| results.contains(id));
-            !kept.contains(at) && !is_edited
-        };
-        if live.iter().find(is_gone).is_none() {
+        let edited = self.edited(&live, &new, &old_of);
+        let mut kept: HashSet<usize> = old_of.iter().chain(&edited).flatten().copied().collect();
+        kept.extend(self.awaited(&live, &new));
+        if live.iter().all(|at| kept.contains(at)) {
             return self.go_on_with(new, &old_of);
         }
         let mut kept = self.whole_pairs(&live, kept);
         // What an older summary says stands in the new one.
         kept.retain(|at| self.builder.steps()[*at].kind != Kind::Compaction);
-        let is_new = |(step, old): &(&Step, &Option<usize>)| {
-            !old.is_some_and(|at| kept.contains(&at)) && !step.text.is_empty()
+        let is_kept = |at: &Option<usize>| at.is_some_and(|at| kept.contains(&at));
+        let is_new = |i: &usize| !is_kept(&old_of[*i]) && !is_kept(&edited[*i]) && !new[*i].text.is_empty();
+        let texts: Vec<&str> = (0..new.len()).filter(is_new).map(|i| new[i].text.as_str()).collect();
+        let shortened: Vec<(usize, &str)> = edited
+            .iter()
+            .zip(&new)
+            .filter(|(at, _)| is_kept(at))
+            .filter_map(|(at, step)| Some(((*at)?, step.text.as_str())))
+            .collect();
+        self.compact(texts.join("\n\n"), kept.clone());
+        let from = self.builder.next_turn();
+        for (at, text) in shortened {
+            super::edit(&mut self.builder.steps_mut()[at], from, text);
+        }
+    }
+
+    /// For each new step the result of the same call that stands in the old context with another text.
+    fn edited(&self, live: &[usize], new: &[Step], old_of: &[Option<usize>]) -> Vec<Option<usize>> {
+        let id = |step: &Step| step.call_id.clone().filter(|_| step.kind == Kind::Observation);
+        let results = live.iter().filter_map(|at| Some((id(&self.builder.steps()[*at])?, *at)));
+        let results: HashMap<Box<str>, usize> = results.collect();
+        let one = |(step, old): (&Step, &Option<usize>)| match old {
+            None => results.get(&id(step)?).copied(),
+            Some(_) => None,
         };
-        let texts: Vec<&str> =
-            new.iter().zip(&old_of).filter(is_new).map(|(step, _)| step.text.as_str()).collect();
-        self.compact(texts.join("\n\n"), kept);
+        new.iter().zip(old_of).map(one).collect()
+    }
+
+    /// Results of the calls with which the new context ends: they come next, though they were logged before it.
+    fn awaited(&self, live: &[usize], new: &[Step]) -> Vec<usize> {
+        let calls = new.iter().rev().take_while(|step| step.is_agent());
+        let calls: HashSet<&str> = calls.filter_map(|step| step.call_id.as_deref()).collect();
+        let is_one = |at: &&usize| {
+            let step = &self.builder.steps()[**at];
+            step.kind == Kind::Observation && step.call_id.as_deref().is_some_and(|id| calls.contains(id))
+        };
+        live.iter().filter(is_one).copied().collect()
     }
 
     /// Notes what the head says, as far as that was not done.
