@@ -404,7 +404,10 @@ mod tests {
             let place = place(&plan, &args, &choice.to_vec(), Some(form)).unwrap();
             plan.variants[place].label.clone()
         };
-        assert_eq!(label([0, 0], "empty"), "claude-code(strategy.files=0) @ 64k [no summary]");
+        assert_eq!(
+            label([0, 0], "empty"),
+            "claude-code(strategy.files=0) @ 64k, less kept free [no summary]"
+        );
         assert_eq!(label([1, 1], "oracle"), "claude-code(strategy.files=5) @ 128k [oracle's summary]");
     }
 }

@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use super::forms;
 use super::log::Log;
 use super::{Block, Content, Context};
 use crate::trajectory::{Kind, Role};
@@ -40,6 +41,16 @@ pub struct Around {
     pub text: u32,
     pub call: u32,
     pub result: u32,
+    /// Of a text that an event put there.
+    pub made: u32,
+    /// Whether such a text stands there twice: in the message, and in what the product notes of it.
+    pub made_twice: bool,
+    /// How often the id of a call counts, with the call and with its result.
+    pub ids: u32,
+    /// Whether the name of the tool counts with its result, too.
+    pub names: bool,
+    /// Whether the word for who speaks counts: `user`, `assistant`, `tool`.
+    pub role: bool,
 }
 
 /// What is counted.
@@ -55,6 +66,10 @@ pub enum By {
     Bytes,
     /// Characters of a text as JSON has it.
     Json,
+    /// Characters of words; of results and arguments those of what Python's `json.dumps` makes of them.
+    Dumps,
+    /// Characters of words and results; of arguments those of what Python shows of them (`repr`).
+    Repr,
 }
 
 /// How many characters a token has.
@@ -81,9 +96,9 @@ impl Counter {
     fn units(self, text: &str, tokens: u32) -> u64 {
         match self.by {
             By::Tokens | By::Usage => u64::from(tokens),
-            By::Chars => text.chars().count() as u64,
+            By::Chars | By::Dumps | By::Repr => text.chars().count() as u64,
             By::Bytes => text.len() as u64,
-            By::Json => text.chars().map(in_json).sum(),
+            By::Json => forms::json(text),
         }
     }
 
@@ -98,22 +113,54 @@ impl Counter {
 
     /// What stands around a block.
     fn around(self, log: &Log, block: &Block) -> u64 {
+        let step = block.message().map(|step| &log.trajectory.steps[step as usize]);
+        let chars = |text: Option<&str>| text.map_or(0, |text| text.chars().count() as u32);
+        let id = || self.around.ids * chars(step.and_then(|step| step.call_id.as_deref()));
         u64::from(match block.kind(log) {
-            Some(Kind::Action) => self.around.call,
-            Some(Kind::Observation) => self.around.result,
+            Some(Kind::Action) => self.around.call + id(),
+            Some(Kind::Observation) => {
+                let name =
+                    if self.around.names { chars(step.and_then(|step| step.tool.as_deref())) } else { 0 };
+                self.around.result + id() + name
+            }
+            None => self.around.made,
             _ => self.around.text,
         })
+    }
+
+    /// What stands around a message, once.
+    fn around_message(self, who: Who) -> u64 {
+        let role = match who {
+            _ if !self.around.role => "",
+            Who::System => "system",
+            Who::User | Who::Made => "user",
+            Who::Assistant => "assistant",
+            Who::Tool => "tool",
+        };
+        u64::from(self.around.message) + role.len() as u64
     }
 
     fn of_block(self, log: &Log, block: &Block) -> u64 {
         let step = match block.content {
             Content::Step(_) if matches!(self.by, By::Tokens | By::Usage) => return u64::from(block.tokens),
             Content::Step(step) => step,
+            Content::Generated { .. } => {
+                let times = 1 + u64::from(self.around.made_twice);
+                return times * self.units(&block.text(log), block.tokens);
+            }
+            _ if self.by == By::Dumps && block.kind(log) == Some(Kind::Observation) => {
+                return forms::dumped(&block.text(log));
+            }
             _ => return self.units(&block.text(log), block.tokens),
         };
         let step = &log.trajectory.steps[step as usize];
         match (step.kind, &step.arguments) {
             (Kind::Action, _) if self.no_calls => 0,
+            (Kind::Action, Some(arguments)) if matches!(self.by, By::Dumps | By::Repr) => {
+                let name = step.tool.as_deref().unwrap_or_default().chars().count() as u64;
+                name + if self.by == By::Dumps { forms::dumps(arguments) } else { forms::repr(arguments) }
+            }
+            (Kind::Observation, _) if self.by == By::Dumps => forms::dumped(&step.text),
             // What a reader of the log is shown of a call has its own form.
             (Kind::Action, Some(arguments)) => {
                 let name = step.tool.as_deref().unwrap_or_default();
@@ -124,15 +171,6 @@ impl Counter {
             }
             _ => self.units(&step.text, block.tokens),
         }
-    }
-}
-
-/// Characters that stand for this one in JSON.
-fn in_json(c: char) -> u64 {
-    match c {
-        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
-        c if c < ' ' => 6,
-        _ => 1,
     }
 }
 
@@ -167,10 +205,21 @@ pub struct Message {
     pub is_pinned: bool,
 }
 
+/// What the provider said of the last call, less what went since.
+#[derive(Clone, Copy, Debug)]
+pub struct LastCall {
+    pub prompt: u64,
+    pub reply: u64,
+}
+
 /// See the head of this file.
 #[derive(Clone, Debug, Default)]
 pub struct Messages {
     pub list: Vec<Message>,
+    /// For policies that go by the provider, where the log has what it said.
+    pub last_call: Option<LastCall>,
+    /// What it would count of all that was logged.
+    pub counted_full: Option<u64>,
     counter: Counter,
     /// Whether the task stands in every prompt, as system messages do.
     pins_task: bool,
@@ -249,7 +298,7 @@ impl Messages {
 
     fn push(&mut self, log: &Log, at: usize, block: &Block) {
         let step = block.message();
-        let who = step.map_or(Who::Made, |step| who(log, step));
+        let who = step.map_or(Who::Made, |step| who(log, step, self.pins_task));
         let units = self.counter.of_block(log, block) + self.counter.around(log, block);
         let calls = step.is_some_and(|step| log.kind(step) == Kind::Action);
         let is_whole = matches!(block.content, Content::Step(_));
@@ -278,7 +327,7 @@ impl Messages {
                 last.is_pinned |= is_pinned;
             }
             _ => {
-                let units = units + u64::from(self.counter.around.message);
+                let units = units + self.counter.around_message(who);
                 let before = self.list.last().map_or(0, |last| last.step);
                 let tokens = self.counter.tokens(units) + u64::from(self.counter.each);
                 // Two of them are never one message.
@@ -302,8 +351,10 @@ impl Messages {
     }
 }
 
-fn who(log: &Log, step: u32) -> Who {
+/// Where the task may go, a summary that was logged may, too, as one of the policy's own.
+fn who(log: &Log, step: u32, pins_task: bool) -> Who {
     match (log.kind(step), log.trajectory.steps[step as usize].role) {
+        (Kind::Compaction, _) if !pins_task => Who::Made,
         (Kind::System | Kind::Tools | Kind::Demonstration | Kind::Compaction, _) | (_, Role::System) => {
             Who::System
         }
@@ -319,7 +370,7 @@ mod tests {
 
     #[test]
     fn a_text_counts_as_json_has_it() {
-        let around = Around { message: 100, text: 10, call: 20, result: 30 };
+        let around = Around { message: 100, text: 10, call: 20, result: 30, ..Around::default() };
         let counter = Counter { by: By::Json, per: Per(1.0), around, ..Counter::default() };
         let log = Log::script("user: say \"a\"\nagent: no~no\naction: ls\nobservation: x");
         let mut context = Context::new(false);

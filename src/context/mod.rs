@@ -14,6 +14,7 @@ pub mod annotations;
 pub mod atoms;
 mod block;
 mod edit;
+mod forms;
 pub mod log;
 pub mod messages;
 pub mod needs;
@@ -78,6 +79,11 @@ impl Context {
     /// Holds nothing; what stands for a scope may be longer than it was, or may not.
     pub fn new(may_grow: bool) -> Self {
         Context { may_grow, ..Context::default() }
+    }
+
+    /// Whether what stands for a scope may be longer than it was.
+    pub fn may_grow(&self) -> bool {
+        self.may_grow
     }
 
     /// Leaves nothing.

@@ -5,6 +5,7 @@
 mod presets;
 #[cfg(test)]
 mod tests;
+mod windows;
 
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ use crate::{scopes, strategies, triggers};
 #[cfg(test)]
 pub use presets::Default;
 pub use presets::{Preset, all, find, text};
+pub use windows::ByWindow;
 
 /// See the head of this file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,6 +49,12 @@ pub struct Policy {
     /// How often all stages are tried before one decision, as long as that makes the prompt shorter.
     #[serde(default = "once", skip_serializing_if = "is_once")]
     pub rounds: u32,
+    /// Whether what an event puts there may be longer than what stood there, as some products let it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub grows: bool,
+    /// Keys that the product works out from the window.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_window: Vec<ByWindow>,
     /// Tried in this order at every decision.
     pub stages: Vec<StageFile>,
 }
@@ -73,6 +81,10 @@ pub struct StageFile {
     /// After so many events in a row that made the prompt no shorter it is done with for the segment; 0 is never.
     #[serde(default, skip_serializing_if = "is_never")]
     pub give_up: u32,
+}
+
+fn is_false(is: &bool) -> bool {
+    !is
 }
 
 fn is_never(give_up: &u32) -> bool {
@@ -112,6 +124,13 @@ impl Policy {
             "a window is a share of the longest prompt up to 1, or tokens"
         );
         anyhow::ensure!(self.counter.per.0 > 0.0, "`per` of the counter must be above 0");
+        let always = if self.window_share.is_some() { None } else { self.resolved()?.fires_always() };
+        anyhow::ensure!(
+            always.is_none(),
+            "stage {} would fire at every call: its `below` leaves nothing of a window of {} tokens\nhint: a larger window, or `trigger.below`",
+            always.unwrap_or(0) + 1,
+            self.window
+        );
         self.recipe(0, None).map(drop)
     }
 
@@ -120,6 +139,9 @@ impl Policy {
     /// # Errors
     /// As [`Policy::check`].
     pub fn recipe(&self, seed: u64, model: Option<Arc<dyn Model>>) -> anyhow::Result<Recipe> {
+        if !self.by_window.is_empty() && self.window_share.is_none() {
+            return self.resolved()?.recipe(seed, model);
+        }
         let stage = |(number, file): (usize, &StageFile)| {
             self.stage(file).with_context(|| format!("stage {}", number + 1))
         };
@@ -137,6 +159,7 @@ impl Policy {
                 counter: self.counter,
                 window: self.window - self.reserve,
                 joins_results: self.joins_results,
+                grows: self.grows,
             }),
             seed,
             model,
@@ -144,40 +167,6 @@ impl Policy {
             trigger_model: None,
             scaled,
         })
-    }
-
-    /// The policy in another window, of which the same share is kept free.
-    fn in_window(self, window: f64) -> Self {
-        let reserve = self.reserve as f64 / self.window as f64 * window;
-        let window = (window as u64).max(1);
-        Policy { window, reserve: (reserve as u64).min(window - 1), ..self }
-    }
-
-    /// The policy in a smaller window: its reserve, thresholds and lengths in tokens are as much smaller.
-    #[must_use]
-    pub fn scaled(&self, window: u64) -> Self {
-        let share = window as f64 / self.window as f64;
-        if share >= 1.0 {
-            return Policy { window, ..self.clone() };
-        }
-        let mut policy = self.clone().in_window(window as f64);
-        for stage in &mut policy.stages {
-            for part in ["trigger", "scope", "strategy"] {
-                let Some((table, params)) = stage.part(part) else { continue };
-                let shorter = |param: &Param| {
-                    let set = table.get(param.name).and_then(Value::as_integer);
-                    let tokens = set.or_else(|| param.default.parse().ok()).filter(|tokens| *tokens > 0)?;
-                    let tokens = (tokens as f64 * share).round() as i64;
-                    Some((param.name.to_owned(), Value::Integer(tokens.max(1))))
-                };
-                // Of the window itself the policy says how large it is.
-                let lengths =
-                    params.iter().filter(|p| p.is_in_tokens() && !["window", "reserve"].contains(&p.name));
-                let lengths: Vec<(String, Value)> = lengths.filter_map(shorter).collect();
-                stage.part_mut(part).extend(lengths);
-            }
-        }
-        policy
     }
 
     fn stage(&self, file: &StageFile) -> anyhow::Result<Stage> {
@@ -251,6 +240,11 @@ impl Policy {
         let all: Vec<Option<bool>> = self.stages.iter().map(known).collect();
         let any_is_set = all.contains(&Some(true));
         let mut n_set = 0;
+        let name = match number {
+            Some(number) => format!("{number}.{part}.{key}"),
+            None => format!("{part}.{key}"),
+        };
+        self.by_window.retain(|rule| !rule.is_of(&name));
         for (at, stage) in self.stages.iter_mut().enumerate() {
             if is_meant(at) && all[at].is_some_and(|is_set| is_set || number.is_some() || !any_is_set) {
                 stage.part_mut(part).insert(key.to_owned(), value.clone());

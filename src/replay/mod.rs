@@ -5,6 +5,7 @@
 //! sent. Work is linear in the number of steps: an event touches only the turns that became its scope, and, where the
 //! strategy is recursive, what it left of those before.
 
+mod provider;
 mod recipe;
 pub mod sent;
 pub mod shadow;
@@ -19,9 +20,9 @@ use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 
 use crate::context::log::Log;
-use crate::context::messages::{Counter, Messages};
+use crate::context::messages::{Counter, LastCall, Messages};
 use crate::context::needs::Needs;
-use crate::context::{Block, Content, Context};
+use crate::context::{Applied, Block, Content, Context};
 use crate::models::{Asked, Metered, Model};
 use crate::scopes::{Prompt, Rule};
 use crate::strategies::{self, Env, Scope, State, Strategy, Work};
@@ -29,6 +30,7 @@ use crate::text::tokens::Tokenizer;
 use crate::trajectory::Kind;
 use crate::triggers::{Detector, Firing, Moment};
 
+use provider::Provider;
 pub use recipe::{Frame, Head, Recipe, Scaled, Stage};
 
 /// Violation: what was recalled would have made the prompt longer than the uncompressed one.
@@ -159,9 +161,11 @@ impl Event {
         let step = log.spans[span as usize].step;
         let turn = log.turn_of(step);
         let start = self.after.partition_point(|b| b.turn < turn);
-        self.after[start..]
-            .iter()
-            .take_while(|b| b.turn == turn)
+        let of_turn = self.after[start..].iter().take_while(|b| b.turn == turn);
+        // A logged summary may stand at the start.
+        let summary = self.after.first().filter(|_| log.kind(step) == Kind::Compaction);
+        of_turn
+            .chain(summary)
             .find_map(|b| match &b.content {
                 Content::Step(s) if *s == step => Some(log.spans[span as usize].tokens),
                 Content::Excerpt { step: s, pieces } if *s == step => {
@@ -198,7 +202,7 @@ pub struct Run {
     pub events: Vec<Event>,
     /// Only of decisions for which something was recalled, or a model asked.
     pub recalls: Vec<Recall>,
-    /// What the trigger asked its model.
+    /// What the trigger asked its model, and what the stages of a policy asked for nothing: no event tells it.
     pub trigger_asked: Asked,
     /// What the strategy remembers at the end of each segment, with the number of decisions and of events until then.
     pub left: Vec<(u32, u32, State)>,
@@ -257,8 +261,9 @@ pub fn replay(
         observer,
         // Room that is not filled takes no memory; a vector that grows leaves what it had.
         run: Run { decisions: Vec::with_capacity(log.turns.len()), ..Run::default() },
-        context: Context::new(recipe.is_record()),
+        context: Context::new(recipe.may_grow()),
         messages: recipe.reads_messages().then(|| new_messages(recipe)),
+        provider: Provider::default(),
     };
     replayer.context.blocks.reserve(log.n_steps());
     let mut turn = 1;
@@ -281,10 +286,18 @@ struct Replayer<'a> {
     context: Context,
     /// The context as messages, where something asks for them.
     messages: Option<Messages>,
+    /// What the provider counts, for policies that go by it.
+    provider: Provider,
 }
 
 fn new_messages(recipe: &Recipe) -> Messages {
-    let none = Frame { head: Head::Task, counter: Counter::default(), window: 0, joins_results: false };
+    let none = Frame {
+        head: Head::Task,
+        counter: Counter::default(),
+        window: 0,
+        joins_results: false,
+        grows: false,
+    };
     let frame = recipe.frame.unwrap_or(none);
     Messages::new(frame.counter, frame.head == Head::Task, frame.joins_results)
 }
@@ -294,6 +307,8 @@ struct Carry {
     /// First turn after the head.
     begin: u32,
     kept_tokens: u64,
+    /// The blocks whose tokens these are, by their numbers.
+    counted: HashSet<u32>,
     /// Whether the segment begins with turns that a logged compaction kept.
     has_kept: bool,
     /// Whether an event took single steps, or there are several stages: then scopes have gaps.
@@ -301,6 +316,20 @@ struct Carry {
     /// Where the last event left its blocks.
     left_at: Vec<usize>,
     stages: Vec<Standing>,
+}
+
+impl Carry {
+    /// Counts the tokens that stand for removable blocks anew after an event. What one stage may remove another may not: so each block
+    /// that was counted is known by its number.
+    fn count_kept(&mut self, before: &[Block], after: &[Block], is_kept: impl Fn(&Block) -> bool) {
+        for block in before.iter().filter(|block| self.counted.remove(&block.left)) {
+            self.kept_tokens -= u64::from(block.tokens);
+        }
+        for block in after.iter().filter(|block| is_kept(block)) {
+            self.counted.insert(block.left);
+            self.kept_tokens += u64::from(block.tokens);
+        }
+    }
 }
 
 /// What goes on through a segment for one stage.
@@ -353,6 +382,9 @@ impl<'a> Replayer<'a> {
         if let Some(messages) = &mut self.messages {
             messages.append(self.log, &self.context);
         }
+        if self.goes_by_usage() {
+            self.provider.append(self.log, self.tokenizer, step);
+        }
         self.observer.appended(step);
         // A result that comes late may stand without its call.
         if let Some(event) = self.run.events.last_mut() {
@@ -398,8 +430,18 @@ impl<'a> Replayer<'a> {
             if !log.trajectory.steps[step as usize].text.is_empty() {
                 self.append(step);
             }
-            self.context.n_head = self.context.blocks.len();
-            self.read_messages(self.context.blocks.len());
+            match self.recipe.frame.map(|frame| frame.head) {
+                // The product summarises its old summary with the rest. It stands before what was kept of the turns before it.
+                Some(Head::System) => {
+                    let summary = self.context.blocks.last_mut();
+                    summary
+                        .filter(|block| block.kind(log) == Some(Kind::Compaction))
+                        .into_iter()
+                        .for_each(|block| block.turn = 0);
+                }
+                _ => self.context.n_head = self.context.blocks.len(),
+            }
+            self.read_messages(self.context.blocks.len().saturating_sub(1));
             log.kept_in(log.trajectory.steps[step as usize].segment).for_each(|kept| self.append(kept));
         }
         self.context.tokens - before
@@ -410,6 +452,7 @@ impl<'a> Replayer<'a> {
         let log = self.log;
         self.context.clear();
         self.messages = self.messages.take().map(|_| new_messages(self.recipe));
+        self.provider = Provider::default();
         self.observer.reset();
         let segment = log.turns[turns.start as usize].segment;
         let mut full = self.append_head(segment);
@@ -421,6 +464,7 @@ impl<'a> Replayer<'a> {
         let mut carry = Carry {
             begin: begin_turn,
             kept_tokens: 0,
+            counted: HashSet::new(),
             has_kept: begin.is_some(),
             has_gaps: self.recipe.stages.len() > 1,
             left_at: Vec::new(),
@@ -438,6 +482,7 @@ impl<'a> Replayer<'a> {
                 continue;
             }
             let mut cached = previous_sent;
+            self.provider.decide(turn);
             for _ in 0..self.recipe.rounds {
                 let before = self.context.tokens;
                 for stage in 0..carry.stages.len() {
@@ -465,6 +510,7 @@ impl<'a> Replayer<'a> {
             });
             previous_full = full;
             previous_sent = self.context.tokens;
+            self.see_call(turn);
             for step in decision..steps.end {
                 full += u64::from(log.tokens[step as usize]);
                 self.append(step);
@@ -486,6 +532,7 @@ impl<'a> Replayer<'a> {
     ) -> anyhow::Result<u64> {
         let window = self.recipe.frame.map_or(0, |frame| frame.window) as f64;
         for number in 0..self.recipe.stages[stage].repeat {
+            self.count_full(turn);
             let (log, messages, context_tokens) = (self.log, self.messages.as_ref(), self.counted(turn));
             let moment = Moment { log, turn, context_tokens, messages };
             let firing = match self.recipe.stages[stage].down_to.filter(|_| number > 0) {
@@ -510,14 +557,58 @@ impl<'a> Replayer<'a> {
         Ok(cached)
     }
 
-    /// Tokens of the prompt at a decision, as the policy counts: by the provider where its count is known, else by its own.
+    /// Tokens of the prompt at a decision, as the policy counts: by the provider where its count is known, else by its own. A
+    /// variant of the grid goes by the fit alone.
     fn counted(&self, turn: u32) -> u64 {
         match (&self.messages, self.recipe.frame) {
             (Some(messages), Some(_)) if !messages.by_usage() => messages.tokens(),
             _ => {
-                let billed = self.log.rate(turn).map(|rate| rate.billed(self.context.tokens) as u64);
-                billed.unwrap_or(self.context.tokens)
+                let counted = match self.goes_by_usage() {
+                    true => self.provider.count(self.log, turn, self.context.tokens),
+                    false => self.log.rate(turn).map(|rate| rate.billed(self.context.tokens) as u64),
+                };
+                counted.unwrap_or(self.context.tokens)
             }
+        }
+    }
+
+    /// Whether it is a policy that goes by what the provider counted. In a bridged log that is of another prompt.
+    fn goes_by_usage(&self) -> bool {
+        let by_usage = self.messages.as_ref().is_some_and(Messages::by_usage);
+        by_usage && self.recipe.frame.is_some() && !self.recipe.bridges()
+    }
+
+    /// Tells the messages what the provider would count of all that was logged.
+    fn count_full(&mut self, turn: u32) {
+        let full = self.goes_by_usage().then(|| self.provider.count_full(self.log, turn)).flatten();
+        if let Some(messages) = &mut self.messages {
+            messages.counted_full = full;
+        }
+    }
+
+    /// What went before a decision is off what the last call had, too.
+    fn see_gone(&mut self, turn: u32, tokens_before: u64) {
+        let gone = tokens_before as f64 - self.context.tokens as f64;
+        let gone = (self.provider.factor(self.log, turn) * gone).max(0.0) as u64;
+        if let Some(call) = self.messages.as_mut().and_then(|messages| messages.last_call.as_mut()) {
+            call.prompt = call.prompt.saturating_sub(gone);
+        }
+    }
+
+    /// Tells the messages what the provider counted of the call that was made.
+    fn see_call(&mut self, turn: u32) {
+        let log = self.log;
+        let usage = log.usage(turn).filter(|usage| usage.input > 0 && self.goes_by_usage());
+        let steps = || {
+            log.turns[turn as usize].steps.clone().filter(|&s| log.trajectory.steps[s as usize].is_agent())
+        };
+        let said = || steps().map(|step| u64::from(log.tokens[step as usize])).sum::<u64>();
+        let call = usage.zip(log.rate(turn)).map(|(usage, rate)| LastCall {
+            prompt: self.counted(turn),
+            reply: usage.output.unwrap_or_else(|| rate.counted(said()) as u64),
+        });
+        if let Some(messages) = &mut self.messages {
+            messages.last_call = call;
         }
     }
 
@@ -549,7 +640,7 @@ impl<'a> Replayer<'a> {
     /// out, and comes in with it.
     fn pick(&self, (stage, turn): (usize, u32), firing: &Firing, carry: &mut Carry) -> Option<Pick> {
         if let Some(rule) = &self.recipe.stages[stage].scope {
-            return self.pick_messages(&**rule, turn, &carry.stages[stage].passed);
+            return self.pick_messages((stage, &**rule), turn, &carry.stages[stage].passed);
         }
         let newest = self.recipe.stages[stage].strategy.newest(self.log, turn);
         match &firing.only {
@@ -564,7 +655,12 @@ impl<'a> Replayer<'a> {
     }
 
     /// The messages that a rule names, but for what is pinned or waits for its result; none if nothing in it is new.
-    fn pick_messages(&self, rule: &dyn Rule, turn: u32, passed: &HashSet<u32>) -> Option<Pick> {
+    fn pick_messages(
+        &self,
+        (stage, rule): (usize, &dyn Rule),
+        turn: u32,
+        passed: &HashSet<u32>,
+    ) -> Option<Pick> {
         let messages = self.messages.as_ref()?;
         let window = self.recipe.frame.map_or(0, |frame| frame.window);
         let (n_head, tokens) = (messages.n_head(), self.counted(turn));
@@ -581,8 +677,13 @@ impl<'a> Replayer<'a> {
         let first = *blocks.first()?;
         let only: Vec<u32> = blocks.iter().filter(|i| of(i).fresh).filter_map(|i| of(i).message()).collect();
         let fresh = match only.iter().map(|&step| self.log.turn_of(step)).min() {
-            // What another stage left as it was is new to this one.
-            None if !rule.retakes() || rule.merges() => of(&first).turn,
+            // What another stage left as it was is new to this one; and what only leaves out is done where nothing is new, too.
+            None if !rule.retakes()
+                || rule.merges()
+                || !self.recipe.stages[stage].strategy.is_recursive() =>
+            {
+                of(&first).turn
+            }
             fresh => fresh?,
         };
         let is_whole = blocks.last()? - first + 1 == blocks.len();
@@ -762,6 +863,19 @@ impl<'a> Replayer<'a> {
         Ok(tokens)
     }
 
+    /// Takes back what changed nothing: to a policy that is no event. What was asked of a model for it is paid all the same.
+    fn in_vain(&mut self, stage: usize, applied: Applied, work: &Work, carry: &mut Carry) -> Option<u64> {
+        for (&at, block) in applied.places.iter().zip(&applied.before) {
+            self.context.blocks[at] = block.clone();
+        }
+        if self.recipe.stages[stage].scope.as_ref().is_some_and(|rule| !rule.retakes()) {
+            carry.stages[stage].passed.extend(applied.before.iter().filter_map(Block::step));
+        }
+        let Work { calls, tokens_in, tokens_out, .. } = *work;
+        self.run.trigger_asked.add(Asked { calls, tokens_in, tokens_out });
+        None
+    }
+
     /// Compresses what was picked; returns the tokens before the first change, if anything changed.
     fn event(
         &mut self,
@@ -798,15 +912,19 @@ impl<'a> Replayer<'a> {
             Some(range) => self.context.apply(log, self.tokenizer, range, edits)?,
             None => self.context.apply_picked(log, self.tokenizer, &pick.blocks, edits)?,
         };
+        if self.recipe.frame.is_some() && applied.unchanged_prefix.is_none() {
+            return Ok(self.in_vain(stage, applied, &env.work, carry));
+        }
         if self.recipe.stages[stage].scope.as_ref().is_some_and(|rule| !rule.retakes()) {
             carry.stages[stage].passed.extend(applied.after.iter().filter_map(Block::step));
         }
         carry.left_at = applied.places;
         self.read_messages(pick.blocks.first().copied().unwrap_or(0));
+        self.see_gone(turn, tokens_before);
         let after = applied.after;
         let removable = |b: &&Block| Event::is_kept(log, strategy, b);
         let sum = |blocks: &mut dyn Iterator<Item = &Block>| blocks.map(|b| u64::from(b.tokens)).sum::<u64>();
-        let taken = sum(&mut applied.before.iter().filter(|b| !b.fresh && removable(b)));
+        let new = applied.before.iter().filter(|b| b.fresh && removable(b));
         let event = Event {
             stage: stage as u32,
             segment: log.turns[turn as usize].segment,
@@ -825,12 +943,7 @@ impl<'a> Replayer<'a> {
             tokens_after: self.context.tokens,
             cached_before,
             fresh_tokens: sum(&mut applied.before.iter().filter(|b| b.fresh)),
-            removable: applied
-                .before
-                .iter()
-                .filter(|b| b.fresh && removable(b))
-                .filter_map(Block::step)
-                .collect(),
+            removable: new.filter_map(Block::step).collect(),
             removable_tokens: sum(&mut applied.before.iter().filter(removable)),
             kept_tokens: sum(&mut after.iter().filter(removable)),
             generated_tokens: after.iter().map(|b| u64::from(b.generated_tokens())).sum(),
@@ -839,7 +952,7 @@ impl<'a> Replayer<'a> {
             violations: applied.violations,
         };
         self.observer.compressed(&applied.before, &event, until);
-        carry.kept_tokens = carry.kept_tokens + event.kept_tokens - taken;
+        carry.count_kept(&applied.before, &event.after, |block| Event::is_kept(log, strategy, block));
         self.run.events.push(event);
         Ok(applied.unchanged_prefix)
     }

@@ -52,6 +52,8 @@ pub struct Frame {
     pub window: u64,
     /// Whether the results of one reply are one message.
     pub joins_results: bool,
+    /// Whether an event may make a prompt longer.
+    pub grows: bool,
 }
 
 /// See the head of this file.
@@ -113,6 +115,11 @@ impl Recipe {
     /// Whether some stage looks at the needs, and so at the future.
     pub fn sees_future(&self) -> bool {
         self.strategies().any(Strategy::sees_future)
+    }
+
+    /// Whether what stands for a scope may be longer than it was.
+    pub fn may_grow(&self) -> bool {
+        self.is_record() || self.frame.is_some_and(|frame| frame.grows)
     }
 
     /// Whether it puts what the log records.

@@ -75,15 +75,29 @@ impl Prompt<'_> {
 
     /// The first of so many newest messages, or events.
     fn newest(&self, n: u32, by_events: bool) -> usize {
+        self.newest_or_part(n, by_events, false)
+    }
+
+    /// The same; a reply of which some calls are among the events is, or it is not.
+    fn newest_or_part(&self, n: u32, by_events: bool, parts: bool) -> usize {
         let mut left = n;
         for at in (0..self.messages.len()).rev() {
             let own = self.count(at, by_events);
             if own > left {
-                return at + 1;
+                return if parts && left > 0 { at } else { at + 1 };
             }
             left -= own;
         }
         0
+    }
+
+    /// Messages at the start between which nothing of the log is gone.
+    fn n_together(&self) -> usize {
+        let follows = |pair: &[Message]| {
+            let end = pair[0].step + pair[0].blocks.len() as u32;
+            pair[1].who != Who::Made && pair[1].step == end
+        };
+        1 + self.messages.windows(2).take_while(|pair| follows(pair)).count()
     }
 
     /// The prompt up to the agent's last reply.

@@ -29,6 +29,8 @@ params! {
         with_head: bool = false,
         /// Whether messages are counted as events: each call of a reply as one.
         events: bool = false,
+        /// Whether a reply stays of which some calls are behind the share; else it goes.
+        parts: bool = false,
         /// How the number of messages is rounded.
         round: Round = "down",
         /// Newest messages that stay.
@@ -92,7 +94,11 @@ impl Share {
             Round::Nearest => taken.round_ties_even(),
             Round::Up => taken.ceil(),
         };
-        let cut = prompt.behind(start, (taken as u32).max(1), self.events);
+        let taken = (taken as u32).max(1);
+        let cut = match self.parts {
+            true => prompt.newest_or_part(behind.saturating_sub(taken), self.events, true),
+            false => prompt.behind(start, taken, self.events),
+        };
         self.moved(
             cut.clamp(prompt.n_head, (n.saturating_sub(self.keep as usize)).max(prompt.n_head)),
             prompt,

@@ -32,6 +32,11 @@ params! {
     }
 }
 
+/// All readings whose file was read again.
+pub(super) fn read_again(prompt: &Prompt<'_>) -> Vec<usize> {
+    Stale { read: true, edited: false, keep: 0, least: 0, least_share: 0.0 }.pick(prompt)
+}
+
 impl Rule for Stale {
     fn pick(&self, prompt: &Prompt<'_>) -> Vec<usize> {
         let mut later = Later::default();

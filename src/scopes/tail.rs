@@ -42,9 +42,11 @@ params! {
         from_start: u32 = 0,
         /// Whether messages are counted as events: each call of a reply as one.
         events: bool = false,
+        /// Whether a reply stays of which some calls are among the newest events; else it goes.
+        parts: bool = false,
         /// Whether what stays at the start counts against the tokens of the tail, and against its messages.
         with_start: bool = false,
-        /// Whether a call at the end of what stays at the start goes, since its result does.
+        /// Whether a call at the end of what stays at the start goes, since its result does, or one of its results.
         drop_call: bool = false,
         /// Whether what events left stays, so that their summaries stand side by side.
         beside: bool = false,
@@ -205,7 +207,13 @@ impl Tail {
         match self.from_start {
             0 => first,
             n_first => {
-                let first = prompt.behind(0, n_first, self.events).max(first);
+                // A call that went is still counted at the start, where it went for its result.
+                let n_together = if self.drop_call { prompt.n_together() } else { prompt.messages.len() };
+                let at_start = n_together.max(prompt.n_head);
+                let first = prompt.behind(0, n_first, self.events).min(at_start).max(first);
+                if self.drop_call && first < n && prompt.is_result(first) {
+                    return (prompt.n_head..first).rev().find(|&at| !prompt.is_result(at)).unwrap_or(first);
+                }
                 (first..n).find(|&at| !prompt.is_result(at)).unwrap_or(n)
             }
         }
@@ -217,7 +225,7 @@ impl Tail {
         let mut cuts = Vec::new();
         if self.messages > 0 {
             let first = if self.with_start { start as u32 } else { 0 };
-            cuts.push(prompt.newest(self.messages.saturating_sub(first), self.events));
+            cuts.push(prompt.newest_or_part(self.messages.saturating_sub(first), self.events, self.parts));
         }
         let newest = |count: u32, is: &dyn Fn(usize) -> bool| {
             (head..n).rev().filter(|&at| is(at)).nth(count as usize - 1).unwrap_or(head)

@@ -41,7 +41,7 @@ impl Strategy for Digest {
             for &at in group.iter().filter(|&&at| is_result(at)) {
                 let step = block(at).message().map(|step| &scope.log.trajectory.steps[step as usize]);
                 let tool = step.and_then(|step| step.tool.as_deref()).unwrap_or("tool");
-                results.push(format!("{tool}: {}", block(at).text(scope.log).trim()));
+                results.push(format!("{tool}: {}", block(at).text(scope.log)).trim().to_owned());
             }
             if results.is_empty() {
                 continue;
@@ -54,12 +54,19 @@ impl Strategy for Digest {
     }
 }
 
+/// Characters of the frame.
+const FRAME: usize = "[Tool results: ]".len();
+const CUT: &str = "... [truncated]";
+
 impl Digest {
+    /// A digest is so long with its frame, and with the words for what was cut.
     fn cut(&self, text: &str) -> String {
-        match text.char_indices().nth(self.chars as usize) {
-            Some((at, _)) => format!("{}... [truncated]", text[..at].trim_end()),
-            None => text.to_owned(),
+        let fits = (self.chars as usize).saturating_sub(FRAME);
+        if text.chars().nth(fits).is_none() {
+            return text.to_owned();
         }
+        let end = text.char_indices().nth(fits.saturating_sub(CUT.len())).map_or(text.len(), |(at, _)| at);
+        format!("{}{CUT}", text[..end].trim_end())
     }
 }
 
@@ -72,6 +79,8 @@ mod tests {
         let script = "user: go\nthought: I look at it, and at much more than that\naction: a\nobservation: one two three\naction: b\nobservation: two\nagent: c";
         let after = |params| after_events(("digest", params), ("turns", "n = 1\nkeep = 1"), script);
         assert_eq!(after("").last().unwrap(), "[Tool results: tool: one two three]");
-        assert_eq!(after("chars = 9").last().unwrap(), "[Tool results: tool: one... [truncated]]");
+        // 20 characters, of which 15 are those words.
+        assert_eq!(after("chars = 36").last().unwrap(), "[Tool results: tool: one two three]");
+        assert_eq!(after("chars = 34").last().unwrap(), "[Tool results: too... [truncated]]");
     }
 }

@@ -1,7 +1,9 @@
 //! Leaves the scope out, as libraries do that trim a history, with a note in its place or without.
 
+use std::collections::HashSet;
+
 use super::{Entry, Env, Scope, Strategy, put};
-use crate::context::Edit;
+use crate::context::{Content, Edit};
 use crate::params::params;
 use crate::trajectory::Kind;
 
@@ -21,6 +23,8 @@ params! {
         note_last: bool = false,
         /// Whether words of agent and user stay, and calls with their results alone go.
         keep_words: bool = false,
+        /// What stands in the place of a result whose call stays, outside of the scope; empty for nothing.
+        result: String = "",
     }
 }
 
@@ -32,7 +36,23 @@ impl Strategy for Omit {
                 scope.blocks.clone().filter(|&at| is_tool(scope.context.blocks[at].kind(scope.log)));
             return Ok(of_tools.map(|block| Edit::Drop { block }).collect());
         }
-        let text = self.note.replace("{n}", &scope.blocks.len().to_string());
+        let lone = if self.result.is_empty() { Vec::new() } else { lone_results(scope) };
+        let n = scope.blocks.len() - lone.len();
+        let text = self.note.replace("{n}", &n.to_string());
+        if !lone.is_empty() {
+            let mut note = Some(text).filter(|text| !text.is_empty());
+            let mut edits = Vec::new();
+            for block in scope.blocks.clone() {
+                if lone.contains(&block) {
+                    edits.push(Edit::Mask { block, text: self.result.clone() });
+                    continue;
+                }
+                // It stands before what goes, and not before a result that does not.
+                edits.extend(note.take().map(|text| Edit::Insert { before: block, text }));
+                edits.push(Edit::Drop { block });
+            }
+            return Ok(edits);
+        }
         if !self.note_last {
             return Ok(put(scope, text));
         }
@@ -40,6 +60,18 @@ impl Strategy for Omit {
         edits.extend((!text.is_empty()).then_some(Edit::Insert { before: scope.blocks.end, text }));
         Ok(edits)
     }
+}
+
+/// Results of the scope whose calls stand outside of it.
+fn lone_results(scope: &Scope<'_>) -> Vec<usize> {
+    let (log, blocks) = (scope.log, &scope.context.blocks);
+    let calls: HashSet<u32> = scope.blocks.clone().filter_map(|at| blocks[at].message()).collect();
+    let is_lone = |&at: &usize| {
+        let Content::Step(step) = blocks[at].content else { return false };
+        let result = Some(step).filter(|&step| log.kind(step) == Kind::Observation);
+        result.and_then(|step| log.call_of(step)).is_some_and(|call| !calls.contains(&call))
+    };
+    scope.blocks.clone().filter(is_lone).collect()
 }
 
 #[cfg(test)]

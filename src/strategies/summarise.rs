@@ -188,7 +188,8 @@ impl Summarise {
         for block in scope.blocks.clone() {
             let one = Scope { blocks: block..block + 1, turns: scope.turns.clone(), ..*scope };
             let Some(text) = self.text(&Source::of(self, &one, env), env)? else { continue };
-            let is_shorter = env.tokenizer.count(&text) <= scope.context.blocks[block].tokens;
+            let is_shorter =
+                scope.context.may_grow() || env.tokenizer.count(&text) <= scope.context.blocks[block].tokens;
             match (env.model, self.form) {
                 (None, Form::Oracle) => {
                     let kept = oracle::edits(&one, env, self.tokens).into_iter().map(|edit| match edit {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Detector, Entry, Firing, Moment, Trigger};
 use crate::context::log::Log;
-use crate::context::messages::{Messages, Who};
+use crate::context::messages::{Message, Messages, Who};
 use crate::params::params;
 
 pub(super) const ENTRY: Entry = Entry {
@@ -62,6 +62,9 @@ params! {
         logged: bool = false,
         /// Whether messages are counted as events: each call of a reply as one.
         events: bool = false,
+        /// Messages, or events, that an event of the stage left as the product counts them: those, too, that it no longer sends since
+        /// they lost their call, or their result. 0 counts what stands.
+        old: u32 = 0,
         /// Whether a prompt must be over a limit of tokens or messages, and not just reach it.
         over: bool = false,
         /// Whether it fires only where a message of the user came last, and counts those before it: after the agent's turn.
@@ -106,7 +109,7 @@ impl Limits {
             (self.below > 0).then(|| room.saturating_sub(self.below) as f64),
             (self.tokens > 0).then_some(self.tokens as f64),
         ];
-        let prompt = self.prompt_tokens(moment).saturating_sub(self.uncounted(moment) + left) as f64;
+        let prompt = self.prompt_tokens(moment).saturating_sub(left) as f64;
         if tokens.into_iter().flatten().any(|limit| self.reaches(prompt, limit)) {
             return Some("tokens");
         }
@@ -115,7 +118,7 @@ impl Limits {
         }
         let messages = moment.messages?;
         let counts = [
-            (self.messages, self.n_messages(messages), "messages"),
+            (self.messages, self.n_messages(messages, since), "messages"),
             (self.results, count(messages, |who| who == Who::Tool), "results"),
         ];
         let reached =
@@ -146,10 +149,11 @@ impl Limits {
 
     fn prompt_tokens(&self, moment: &Moment<'_>) -> u64 {
         let Some(messages) = moment.messages else { return moment.context_tokens };
-        let tokens = match (self.logged, moment.log.rate(moment.turn)) {
-            (false, _) => moment.context_tokens,
-            (true, Some(rate)) if messages.by_usage() => rate.billed(messages.logged()) as u64,
-            (true, _) => messages.logged(),
+        let tokens = match (self.logged, messages.last_call, self.counts) {
+            (true, ..) => messages.counted_full.unwrap_or(messages.logged()),
+            (_, Some(call), Counts::Prompt) => call.prompt,
+            (_, Some(call), Counts::Reply) => call.prompt + call.reply,
+            _ => moment.context_tokens.saturating_sub(self.uncounted(moment)),
         };
         tokens.saturating_sub(if self.behind_head { messages.head_tokens() } else { 0 })
     }
@@ -161,17 +165,31 @@ impl Limits {
         // Before the first reply nothing is known of the prompt.
         let Some(reply) = reply else { return moment.context_tokens };
         let from = reply + usize::from(self.counts == Counts::Reply);
-        messages.list[from..].iter().map(|message| message.tokens).sum()
+        let tokens = messages.list[from..].iter().map(|message| message.tokens).sum();
+        match moment.log.rate(moment.turn).filter(|_| messages.by_usage()) {
+            Some(rate) => rate.counted(tokens) as u64,
+            None => tokens,
+        }
     }
 
-    fn n_messages(&self, messages: &Messages) -> usize {
+    fn n_messages(&self, messages: &Messages, since: &Since) -> usize {
         let start = if self.with_head { 0 } else { messages.n_head() };
         let mut list = &messages.list[start.min(self.end(messages))..self.end(messages)];
         if self.behind_left && start == 0 {
             let n_left = list.iter().take_while(|message| message.who == Who::Made).count();
             list = &list[n_left..];
         }
-        if self.events { list.iter().map(|message| message.events as usize).sum() } else { list.len() }
+        let count = |list: &[Message]| match self.events {
+            true => list.iter().map(|message| message.events as usize).sum(),
+            false => list.len(),
+        };
+        match since.step.filter(|_| self.old > 0) {
+            Some(last) => {
+                let new = &list[list.partition_point(|message| message.step <= last)..];
+                self.old as usize + count(new)
+            }
+            None => count(list),
+        }
     }
 }
 

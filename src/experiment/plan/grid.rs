@@ -246,6 +246,7 @@ fn label(variants: &mut [Variant], catalogue: &Catalogue, seed: u64) {
             variant.label.push_str(&format!(" #{}", variant.seed));
         }
     }
+    policies::tell_apart(variants);
 }
 
 /// Each strategy, or each trigger, with the parameters that are shown.

@@ -1,6 +1,7 @@
 //! The policies of an experiment: `[[policies]]` tables, each a preset or a policy of the user's own, crossed with windows,
 //! models and, where a model would write a summary and there is none, with what stands in for it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use serde::Deserialize;
@@ -14,6 +15,9 @@ use crate::settings::{OneOrMore, Source};
 
 /// The trigger that rows of policies name: each stage has its own.
 const POLICY: &str = "policy";
+/// What they say of it.
+const WINDOW: &str = "window";
+const KEPT_FREE: &str = "kept_free";
 
 /// One `[[policies]]` table.
 #[derive(Deserialize)]
@@ -53,11 +57,12 @@ enum Window {
 }
 
 impl Window {
-    /// The policy with this window.
-    fn put(self, policy: &Policy) -> Policy {
+    /// The policy with this window, and whether it keeps less free there. What the user said is kept free is.
+    fn put(self, policy: &Policy, is_said: bool) -> (Policy, bool) {
         match self {
-            Window::Tokens(window) => Policy { window, ..policy.clone() },
-            Window::Share(share) => Policy { window_share: Some(share), ..policy.clone() },
+            Window::Tokens(window) if is_said => (Policy { window, ..policy.clone() }, false),
+            Window::Tokens(window) => policy.in_tokens(window),
+            Window::Share(share) => (Policy { window_share: Some(share), ..policy.clone() }, false),
         }
     }
 }
@@ -131,7 +136,11 @@ fn of_table(
                 false => vec![None],
             };
             for form in forms {
-                let policy = window.put(&policy);
+                let (policy, is_scaled) = window.put(&policy, written.reserve.is_some());
+                let mut trigger_params = toml::Table::from_iter([(WINDOW.to_owned(), as_written.clone())]);
+                if is_scaled {
+                    trigger_params.insert(KEPT_FREE.to_owned(), "scaled".into());
+                }
                 let policy = form.map_or(policy.clone(), |form| policy.with_form(form));
                 policy.check().map_err(|error| source.error(at, format!("policy `{name}`: {error:#}")))?;
                 let mut strategy_params = params.clone();
@@ -142,7 +151,7 @@ fn of_table(
                     strategy: name.clone(),
                     strategy_params,
                     trigger: POLICY.to_owned(),
-                    trigger_params: toml::Table::from_iter([("window".to_owned(), as_written.clone())]),
+                    trigger_params,
                     model: model.clone(),
                     seed: written.seed.unwrap_or(seed),
                     policy: Some(Box::new(policy)),
@@ -183,5 +192,79 @@ pub(super) fn label(variant: &Variant, policy: &Policy) -> String {
         (None, window) if window % 1000 == 0 => format!("{}k", window / 1000),
         (None, window) => window.to_string(),
     };
-    format!("{}{set} @ {window}{by}", variant.strategy)
+    let scaled = if variant.trigger_params.contains_key(KEPT_FREE) { ", less kept free" } else { "" };
+    format!("{}{set} @ {window}{scaled}{by}", variant.strategy)
+}
+
+/// Tells those apart that have one label: by the keys of their policies, as far as these differ.
+pub(super) fn tell_apart(variants: &mut [Variant]) {
+    let mut of: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (at, variant) in variants.iter().enumerate().filter(|(_, variant)| variant.policy.is_some()) {
+        of.entry(variant.label.clone()).or_default().push(at);
+    }
+    for same in of.into_values().filter(|same| same.len() > 1) {
+        let keys: Vec<BTreeMap<String, String>> = same.iter().map(|&at| keys(&variants[at])).collect();
+        let names: BTreeSet<&String> = keys.iter().flat_map(BTreeMap::keys).collect();
+        let differs = |name: &&String| keys.iter().any(|other| other.get(*name) != keys[0].get(*name));
+        let names: Vec<String> = names.into_iter().filter(differs).cloned().collect();
+        for (&at, keys) in same.iter().zip(&keys) {
+            let told = |name: &String| format!("{name}={}", keys.get(name).map_or("unset", String::as_str));
+            let told: Vec<String> = names.iter().map(told).collect();
+            variants[at].label.push_str(&format!(" {{{}}}", told.join(",")));
+        }
+    }
+}
+
+/// What is set in a policy, by the path of its key: of stages as in `2.trigger.share`.
+fn keys(variant: &Variant) -> BTreeMap<String, String> {
+    fn add(all: &mut BTreeMap<String, String>, path: &str, value: &serde_json::Value) {
+        let under = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+        match value {
+            serde_json::Value::Object(map) => {
+                map.iter().for_each(|(key, value)| add(all, &under(key), value))
+            }
+            serde_json::Value::Array(list) if list.iter().all(serde_json::Value::is_object) => {
+                (1..).zip(list).for_each(|(n, value)| add(all, &under(&n.to_string()), value));
+            }
+            value => _ = all.insert(path.trim_start_matches("stages.").to_owned(), value.to_string()),
+        }
+    }
+    let mut all = BTreeMap::new();
+    add(&mut all, "", &serde_json::json!(variant.policy));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Catalogue, Plan};
+
+    #[test]
+    fn labels_tell_what_differs() {
+        let labels = |policies: &str| -> Vec<String> {
+            let text = format!("name = \"x\"\n{policies}");
+            let plan = Plan::parse("x.toml", &text, &Catalogue::built_in()).unwrap();
+            plan.variants
+                .into_iter()
+                .map(|variant| variant.label)
+                .filter(|label| label.contains("cline"))
+                .collect()
+        };
+        let with = |reserve: u64| format!("[[policies]]\npreset = \"cline-legacy\"\nreserve = {reserve}\n");
+        assert_eq!(labels(&with(5)), ["cline-legacy @ 200k"]);
+        assert_eq!(
+            labels(&(with(5) + &with(6))),
+            ["cline-legacy @ 200k {reserve=5}", "cline-legacy @ 200k {reserve=6}"]
+        );
+        let small = "[[policies]]\npreset = \"kimi-cli\"\nwindow = [32000, 0.5]\nforms = [\"empty\"]\n";
+        let text = format!("name = \"x\"\n{small}");
+        let plan = Plan::parse("x.toml", &text, &Catalogue::built_in()).unwrap();
+        let told: Vec<&str> = plan.variants[1..].iter().map(|variant| variant.label.as_str()).collect();
+        assert_eq!(
+            told,
+            [
+                "kimi-cli @ 32k, less kept free [no summary]",
+                "kimi-cli @ 0.5 of the longest prompt [no summary]"
+            ]
+        );
+    }
 }

@@ -27,3 +27,42 @@ pub(super) fn is_parted(list: &List, at: u32, prompt: &[Part]) -> bool {
         call.is_some_and(|call| stands.contains(&(place as u32)) != given.contains(&(call as u32)))
     })
 }
+
+/// Leaves out the replies of which a call has no result in the prompt, with the results that are there; the others stand whole, in
+/// whatever part they were recorded. (OpenHands V0 makes messages of its events so: conversation_memory.py.)
+pub(super) fn keep_groups(list: &List, at: u32, prompt: &mut Vec<Part>) {
+    let stands: BTreeSet<u32> = prompt
+        .iter()
+        .filter_map(|part| match part {
+            Part::Given(place) | Part::Rewritten(place) => Some(*place),
+            Part::Made => None,
+        })
+        .collect();
+    let messages = &list.messages[..at as usize];
+    let mut whole = BTreeSet::new();
+    let mut gone = BTreeSet::new();
+    for (reply, message) in messages.iter().enumerate().filter(|(_, message)| !message.calls.is_empty()) {
+        let of_reply = |result: &super::Given| {
+            result.call.as_deref().is_some_and(|id| message.calls.iter().any(|call| call.id == id))
+        };
+        let end = messages[reply + 1..].iter().position(|next| next.role == "assistant");
+        let end = end.map_or(messages.len(), |end| reply + 1 + end);
+        let results: Vec<u32> =
+            (reply + 1..end).filter(|&at| of_reply(&messages[at])).map(|at| at as u32).collect();
+        let is_whole =
+            stands.contains(&(reply as u32)) && results.iter().all(|result| stands.contains(result));
+        match is_whole {
+            true => _ = whole.insert(reply as u32),
+            false => gone.extend(results.into_iter().chain([reply as u32])),
+        }
+    }
+    prompt.retain_mut(|part| match *part {
+        Part::Given(place) | Part::Rewritten(place) if gone.contains(&place) => false,
+        Part::Rewritten(place) if whole.contains(&place) => {
+            *part = Part::Given(place);
+            true
+        }
+        _ => true,
+    });
+    prompt.dedup_by(|a, b| (&*a, &*b) == (&Part::Made, &Part::Made));
+}

@@ -44,10 +44,15 @@ fn part(list: &List, keep: &[usize]) -> List {
 }
 
 fn differs(policy: &Policy, case: &Case, part: List, line: &Json) -> Option<(List, Difference)> {
-    let (prompts, _) = prompts_of(line, &part);
+    let (mut prompts, _) = prompts_of(line, &part);
+    if case.groups {
+        prompts.iter_mut().for_each(|(at, prompt)| parted::keep_groups(&part, *at, prompt));
+    }
+    let with_system = case.system && !part.has_system();
     let part = if case.plain { part.plain() } else { part };
     let tokenizer = Tokenizer::load("o200k").unwrap();
-    let difference = difference(policy, case.said, &part.log(), line, &prompts, &tokenizer).unwrap();
+    let difference =
+        difference(policy, case.said, &part.log(with_system), line, &prompts, &tokenizer).unwrap();
     difference.map(|difference| (part, difference))
 }
 

@@ -255,7 +255,8 @@ fn a_stage_that_does_nothing_gives_up() {
         let run = replay(&log, &recipe, &tokenizer, &Needs::default(), &mut texts).unwrap();
         (run.events.len(), texts.prompts.pop().unwrap().contains("note"))
     };
-    assert_eq!([events(0), events(1), events(3)], [(3, true), (1, false), (3, true)]);
+    // What was tried in vain is no event.
+    assert_eq!([events(0), events(1), events(3)], [(1, true), (0, false), (1, true)]);
 }
 
 #[test]
@@ -316,4 +317,62 @@ fn all_stages_are_tried_again() {
     };
     // A message goes, or a call with its result; or as many as it takes until two are left.
     assert_eq!([last(1), last(20)], ["0 6 7 8", "0 7 8"]);
+}
+
+/// Notes for files that were read again and the half that goes are one event: they were two.
+#[test]
+fn cline_makes_one_event_of_notes_and_a_cut() {
+    let mut script = String::from("system: s\nuser: go\nagent: yes");
+    for file in ["a", "b", "c", "a"] {
+        script.push_str(&format!("\naction: cat src/{file}.py\nobservation: {}", "word ".repeat(40)));
+    }
+    script.push_str("\nagent: done");
+    let events = |enough: f64| {
+        let mut policy = find("cline-legacy").unwrap().policy.clone();
+        policy.counter = Counter { by: crate::context::messages::By::Chars, ..Counter::default() };
+        // Five tokens of four characters for the cut: the limit is reached before the last reply alone.
+        for (key, value) in [
+            ("trigger.below", 1.into()),
+            ("trigger.counts", "all".into()),
+            ("scope.stale_enough", enough.into()),
+        ] {
+            policy.set(key, &value).unwrap();
+        }
+        policy.window = 200;
+        let log = Log::script(&script);
+        let mut seen = Prompts::new(&log);
+        let recipe = policy.recipe(1, None).unwrap();
+        let run = replay(&log, &recipe, &Tokenizer::load("o200k").unwrap(), &Needs::default(), &mut seen);
+        (run.unwrap().events.len(), shown(seen.prompts.values().last().unwrap()).trim().to_owned())
+    };
+    // Of eight messages behind the first pair four go, and the first reading, which stays, would have been one of them.
+    assert_eq!(events(0.0), (1, "0 1 2 7 8 9 10".to_owned()));
+    // A reading of four is a fifth and more of the tokens, and enough.
+    assert_eq!(events(0.2), (1, "0 1 2 3 4' 5 6 7 8 9 10".to_owned()));
+}
+
+/// A summary that the log has is summarised with the rest, as the product does: it stood in the head, with all before it.
+#[test]
+fn a_logged_summary_goes_with_the_next() {
+    let script = "system: s\nuser: task\naction: a\nobservation: b\nsummary: what was done\naction: c\n\
+        observation: one two three four five six seven\naction: d\nobservation: e\nagent: end";
+    let last = |head: &str| {
+        let policy: Policy = toml::from_str(&format!(
+            "window = 100\nhead = '{head}'
+            [[stages]]
+            trigger = {{ name = 'limits', results = 2 }}
+            scope = {{ name = 'tail', messages = 2 }}
+            strategy = {{ name = 'omit', note = '+' }}"
+        ))
+        .unwrap();
+        let log = Log::script(script);
+        let mut texts = Texts { log: &log, prompts: Vec::new() };
+        let recipe = policy.recipe(1, None).unwrap();
+        let tokenizer = Tokenizer::load("o200k").unwrap();
+        let run = replay(&log, &recipe, &tokenizer, &Needs::default(), &mut texts).unwrap();
+        assert!(run.events.iter().all(|event| event.violations.is_empty()));
+        texts.prompts.pop().unwrap()
+    };
+    assert_eq!(last("system"), "s + d e");
+    assert_eq!(last("task"), "s task what was done + d e");
 }

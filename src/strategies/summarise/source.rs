@@ -26,7 +26,11 @@ pub(super) struct Piece {
 impl Source {
     /// Where no model is asked, texts are without the words for who speaks.
     pub fn of(how: &Summarise, scope: &Scope<'_>, env: &Env<'_>) -> Self {
-        let is_old = |block: &Block| how.update && matches!(block.content, Content::Generated { .. });
+        let is_summary = |block: &Block| {
+            matches!(block.content, Content::Generated { .. })
+                || block.kind(scope.log) == Some(Kind::Compaction)
+        };
+        let is_old = |block: &Block| how.update && is_summary(block);
         let blocks = &scope.context.blocks[scope.blocks.clone()];
         let old: Vec<String> =
             blocks.iter().filter(|block| is_old(block)).map(|block| block.text(scope.log)).collect();
@@ -52,7 +56,10 @@ impl Source {
             }
         };
         let old = (!old.is_empty()).then(|| old.join("\n"));
-        let tokens = blocks.iter().fold(0u32, |sum, block| sum.saturating_add(block.tokens));
+        // No text is too long where a prompt may grow.
+        let may_grow = scope.context.may_grow() && !how.reject_longer;
+        let all = blocks.iter().fold(0u32, |sum, block| sum.saturating_add(block.tokens));
+        let tokens = if may_grow { u32::MAX } else { all };
         Source { old, pieces: pieces(texts, how.piece_tokens), tokens }
     }
 
