@@ -59,6 +59,7 @@ impl Piece {
         let text = self.text(log);
         let (mut fits, mut over) = (0, text.len());
         let mut best = None;
+        let beginnings = tokenizer.beginnings(text);
         // Binary search on the byte length: a longer prefix has at least about as many tokens.
         while over - fits > 1 && tokens > 0 {
             let mut mid = (fits + over) / 2;
@@ -68,7 +69,7 @@ impl Piece {
             if mid <= fits {
                 break;
             }
-            let n = tokenizer.count(&text[..mid]);
+            let n = beginnings.count(mid);
             if n <= tokens {
                 fits = mid;
                 best = Some(Piece { end: start + mid as u32, tokens: n, ..self });

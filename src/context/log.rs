@@ -390,14 +390,8 @@ impl Log {
     }
 
     /// Calls `see` with each mention of this trajectory's atoms in a text that is not one of its steps, and its cues.
-    pub fn mentions_in_text(&self, text: &str, mut see: impl FnMut(AtomId, &[u32])) {
-        for (_, line) in atoms::lines(text) {
-            for found in line.iter() {
-                if let Some(atom) = self.find_atom(&found.norm) {
-                    see(atom, &found.cues);
-                }
-            }
-        }
+    pub fn mentions_in_text(&self, text: &str, see: impl FnMut(AtomId, &[u32])) {
+        atoms::known(text, |norm| self.find_atom(norm), see);
     }
 }
 

@@ -53,10 +53,11 @@ pub(super) fn summary(texts: &[String], budget: u32, tokenizer: &Tokenizer) -> S
 
 /// The spans that cover most for so many tokens at most, in order; `tokens` has those of each.
 pub(super) fn choose(spans: &[&str], tokens: &[u32], budget: u32) -> Vec<usize> {
-    let Numbered { terms, weights } = Numbered::of(spans);
+    let numbered = Numbered::of(spans);
+    let weights = &numbered.weights;
     let cost: Vec<f64> = tokens.iter().map(|&n| f64::from(n).powf(COST)).collect();
     let density = |span: usize, covered: &[bool]| -> f64 {
-        let new = terms[span].iter().map(|&term| term as usize).filter(|&term| !covered[term]);
+        let new = numbered.terms(span).iter().map(|&term| term as usize).filter(|&term| !covered[term]);
         new.map(|term| weights[term]).sum::<f64>() / cost[span]
     };
     let mut covered = vec![false; weights.len()];
@@ -79,7 +80,7 @@ pub(super) fn choose(spans: &[&str], tokens: &[u32], budget: u32) -> Vec<usize> 
             continue;
         }
         left -= tokens[span];
-        terms[span].iter().for_each(|&term| covered[term as usize] = true);
+        numbered.terms(span).iter().for_each(|&term| covered[term as usize] = true);
         chosen.push(span);
     }
     chosen.sort_unstable();
@@ -88,13 +89,19 @@ pub(super) fn choose(spans: &[&str], tokens: &[u32], budget: u32) -> Vec<usize> 
 
 /// The terms of some spans by number.
 struct Numbered {
-    /// Of each span, distinct.
-    terms: Vec<Vec<u32>>,
+    /// Of each span, distinct, one span after the other.
+    terms: Vec<u32>,
+    /// Where those of each span begin.
+    starts: Vec<usize>,
     /// Of each term.
     weights: Vec<f64>,
 }
 
 impl Numbered {
+    fn terms(&self, span: usize) -> &[u32] {
+        &self.terms[self.starts[span]..self.starts[span + 1]]
+    }
+
     fn of(spans: &[&str]) -> Self {
         let mut numbers: FxHashMap<Term, u32> = FxHashMap::default();
         // Each term with the spans that hold it.
@@ -107,7 +114,11 @@ impl Numbered {
             known[number as usize].1 += 1.0;
             number
         };
-        let terms = spans.iter().map(|span| terms(span).iter().map(|&term| number(term)).collect()).collect();
+        let (mut all, mut starts) = (Vec::new(), vec![0]);
+        for span in spans {
+            all.extend(terms(span).iter().map(|&term| number(term)));
+            starts.push(all.len());
+        }
         let n = spans.len() as f64;
         // Most terms stand in few spans.
         let mut by_frequency: Vec<Option<f64>> = vec![None; spans.len() + 1];
@@ -115,7 +126,7 @@ impl Numbered {
             let weight = by_frequency[d as usize].get_or_insert_with(|| d.ln_1p() * (n / d).ln_1p());
             *weight * if term.1 { ATOM } else { 1.0 }
         };
-        Numbered { terms, weights: known.iter().map(weight).collect() }
+        Numbered { terms: all, starts, weights: known.iter().map(weight).collect() }
     }
 }
 

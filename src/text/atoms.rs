@@ -23,7 +23,7 @@ mod quotes;
 mod shapes;
 
 use lexer::Lexer;
-pub(crate) use lines::lines;
+pub(crate) use lines::{known, lines};
 
 /// What an atom is; the index of a kind is its value in the column `atom_kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

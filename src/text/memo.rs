@@ -21,9 +21,14 @@ impl<V: Clone> Memo<V> {
         Memo { places: Vec::new() }
     }
 
+    /// Whether anything is remembered of such a text.
+    pub(crate) fn remembers(text: &str) -> bool {
+        text.len() <= MOST_BYTES
+    }
+
     /// What `find` finds of the text, which must depend on nothing else.
     pub(crate) fn get(&mut self, text: &str, find: impl FnOnce(&str) -> V) -> V {
-        if text.len() > MOST_BYTES {
+        if !Self::remembers(text) {
             return find(text);
         }
         self.places.resize(PLACES, None);

@@ -124,9 +124,42 @@ impl Tokenizer {
         sum.min(most)
     }
 
+    /// A text of which beginnings are counted.
+    pub fn beginnings<'a>(&'a self, text: &'a str) -> Beginnings<'a> {
+        let mut ends = Vec::new();
+        if let Counter::Bpe(bpe) = &self.counter {
+            let (mut end, mut tokens) = (0, 0);
+            for piece in bpe.split(text) {
+                (end, tokens) =
+                    (end + piece.len(), tokens + PIECES.with_borrow_mut(|p| p.count(bpe, piece)) as u32);
+                ends.push((end, tokens));
+            }
+        }
+        Beginnings { tokenizer: self, text, ends }
+    }
+
     /// How many texts could not be encoded so far.
     pub fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
+    }
+}
+
+/// See [`Tokenizer::beginnings`].
+pub struct Beginnings<'a> {
+    tokenizer: &'a Tokenizer,
+    text: &'a str,
+    /// Where each piece of it ends, and the tokens until there.
+    ends: Vec<(usize, u32)>,
+}
+
+impl Beginnings<'_> {
+    /// Tokens of the text up to a place, as [`Tokenizer::count`] has them. The pieces before it are those of the whole, but for
+    /// blanks that stand at the very end.
+    pub fn count(&self, end: usize) -> u32 {
+        let n = self.ends.partition_point(|(at, _)| *at < end);
+        let is_apart = |(at, _): &&(usize, u32)| !self.text[*at..end].trim_start().is_empty();
+        let (start, tokens) = self.ends[..n].iter().rev().find(is_apart).copied().unwrap_or_default();
+        tokens + self.tokenizer.count_part(&self.text[start..end])
     }
 }
 
@@ -242,6 +275,10 @@ mod tests {
                 let tokenizer = Tokenizer::load(name).unwrap();
                 let whole = tokenizer.count_part(&text);
                 prop_assert_eq!(tokenizer.count(&text), whole);
+                let beginnings = tokenizer.beginnings(&text);
+                for (end, _) in text.char_indices() {
+                    prop_assert_eq!(beginnings.count(end), tokenizer.count_part(&text[..end]));
+                }
                 let texts = [text.clone(), text.clone()];
                 for most in [0, 1, whole, whole + 1, 2 * whole + 1] {
                     prop_assert_eq!(tokenizer.count_up_to(&texts, most), most.min(2 * whole));

@@ -39,7 +39,7 @@ def run(*command):
     return used.ru_utime + used.ru_stime, time.monotonic() - start, used.ru_maxrss / 1e3
 
 
-def least(command, times=3):
+def least(command, times=2):
     """The best of several tries of what is fast; what takes long is tried once."""
     tries = [run(*command)]
     while len(tries) < times and tries[0][0] < 4:
@@ -80,7 +80,7 @@ class Bench:
             self.data, self.n_steps = self.read(*files)
         return self.data, self.n_steps
 
-    def over(self, data, strategies, trigger, threads=1, times=3):
+    def over(self, data, strategies, trigger, threads=1, times=2):
         """Seconds and MB of a run of these strategies, beside the baseline that compresses nothing."""
         plan = experiment(self.folder / "plan.toml", strategies, trigger)
         return least([self.program, "run", plan, "--data", data, "--out", self.folder / "run", "--threads", threads, "--fresh"], times)

@@ -12,11 +12,11 @@ use crate::store::FeatureRow;
 use crate::trajectory::Trajectory;
 
 /// Bytes of text of a block at most, unless it is one trajectory, which is read by itself and as it is asked for.
-const BYTES: u64 = 256 << 10;
+const BYTES: u64 = 512 << 10;
 /// Steps of a block at most.
-const STEPS: u32 = 2048;
+const STEPS: u32 = 4096;
 /// Blocks that wait; each takes a few times its text.
-const WAITING: usize = 8;
+const WAITING: usize = 6;
 
 /// A trajectory with the features of its steps.
 type Whole = (Trajectory, Vec<FeatureRow>);

@@ -43,7 +43,7 @@ pub(crate) fn bag_of(text: &str) -> Bag {
 }
 
 /// The terms of some spans, with the number of those that hold them.
-fn collect<'a>(spans: impl Iterator<Item = &'a str>) -> Bag {
+pub(crate) fn collect<'a>(spans: impl Iterator<Item = &'a str>) -> Bag {
     let spans: Vec<Rc<[Term]>> = spans.map(terms).collect();
     counted(spans.iter().flat_map(|terms| terms.iter()).map(|&term| (term, 1.0)))
 }

@@ -12,9 +12,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use rustc_hash::FxHashSet;
+
 use super::entities::{entities, named};
 use super::relevance::EntityCounts;
-use super::segment::{Level, text_of};
+use super::segment::Level;
 use super::segmentation::cut;
 use crate::context::log::Log;
 use crate::models::prompt::{Data, Prompt, Var};
@@ -49,17 +51,21 @@ fn relations_of(text: &str) -> Vec<String> {
     relations(text).into_iter().map(line).filter(|relation| seen.insert(relation.clone())).collect()
 }
 
-/// The light form of some lines of the log, of `1 / ratio` of their tokens, by rules.
+/// The light form of some lines of the log, of `1 / ratio` of their tokens, by rules; with their text and its entities.
 ///
 /// # Errors
 /// The model of embeddings answers nothing any more.
-pub(crate) fn light(log: &Log, spans: &[u32], ratio: f64, env: &mut Env<'_>) -> anyhow::Result<String> {
+pub(crate) fn light(
+    log: &Log,
+    spans: &[u32],
+    (content, names): (&str, &[String]),
+    ratio: f64,
+    env: &mut Env<'_>,
+) -> anyhow::Result<String> {
     let tokenizer = env.tokenizer;
     let of = |span: u32| log.spans[span as usize].tokens;
     let total: u32 = spans.iter().map(|&span| of(span)).sum();
     let budget = share(total, ratio);
-    let content = text_of(log, spans);
-    let names = entities(&content);
     let mut said: HashSet<&str> = HashSet::new();
     let mut lines: Vec<&str> = Vec::new();
     let mut used = 0;
@@ -78,11 +84,11 @@ pub(crate) fn light(log: &Log, spans: &[u32], ratio: f64, env: &mut Env<'_>) -> 
     }
     let text = lines.join("\n");
     let relations: Vec<String> =
-        relations_of(&content).into_iter().filter(|relation| !text.contains(relation.as_str())).collect();
+        relations_of(content).into_iter().filter(|relation| !text.contains(relation.as_str())).collect();
     let text = listed(text, "", relations.iter().map(String::as_str), "; ", budget, tokenizer);
-    let known: BTreeSet<String> = entities(&text).into_iter().collect();
-    let missing: Vec<String> = names.into_iter().filter(|name| !known.contains(name)).collect();
-    let text = listed(text, "also: ", missing.iter().map(String::as_str), ", ", budget, tokenizer);
+    let known: FxHashSet<String> = entities(&text).into_iter().collect();
+    let missing = names.iter().filter(|name| !known.contains(*name)).map(String::as_str);
+    let text = listed(text, "also: ", missing, ", ", budget, tokenizer);
     Ok(if text.is_empty() { beginning(content.trim(), budget, tokenizer) } else { text })
 }
 
@@ -222,6 +228,7 @@ pub(crate) fn count(ratios: &mut Ratios, level: Level, before: u32, after: u32) 
 mod tests {
     use rand::SeedableRng as _;
 
+    use super::super::segment::text_of;
     use super::*;
 
     fn tokenizer() -> Tokenizer {
@@ -241,7 +248,9 @@ mod tests {
         let spans: Vec<u32> = log.spans_of(1).collect();
         let tokenizer = tokenizer();
         let rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
-        let light = light(&log, &spans, ratio, &mut Env::new(&tokenizer, rng, None)).unwrap();
+        let content = text_of(&log, &spans);
+        let of = (content.as_str(), &entities(&content)[..]);
+        let light = light(&log, &spans, of, ratio, &mut Env::new(&tokenizer, rng, None)).unwrap();
         (light.clone(), f64::from(log.tokens[1]) / f64::from(tokenizer.count(&light).max(1)))
     }
 

@@ -18,16 +18,8 @@ const MAX_ENTITIES: usize = 64;
 
 /// The entities of a text, each once, in order.
 pub(crate) fn entities(text: &str) -> Vec<String> {
-    let (mut seen, mut names) = (FxHashSet::default(), Vec::new());
-    for (_, line) in atoms::lines(text) {
-        for atom in line.iter() {
-            if names.len() == MAX_ENTITIES {
-                return names;
-            }
-            if seen.insert(atom.norm.clone()) {
-                names.push(atom.norm.to_string());
-            }
-        }
-    }
-    names
+    let lines: Vec<_> = atoms::lines(text).map(|(_, line)| line).collect();
+    let mut seen: FxHashSet<&str> = FxHashSet::default();
+    let names = lines.iter().flat_map(|line| line.iter()).map(|atom| &*atom.norm);
+    names.filter(|name| seen.insert(name)).take(MAX_ENTITIES).map(str::to_owned).collect()
 }

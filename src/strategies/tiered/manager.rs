@@ -118,7 +118,8 @@ impl Memory {
                 }
             }
             let seat = self.holders.add(&meaning);
-            let content = light(log, &leaving.spans, &content, original_tokens, limits.light_ratio, env)?;
+            let of = (&*content, &*original_entities);
+            let content = light(log, &leaving.spans, of, original_tokens, limits.light_ratio, env)?;
             let segment = Segment {
                 id,
                 importance: 0.0,
@@ -260,7 +261,7 @@ impl Memory {
 fn light(
     log: &Log,
     spans: &[u32],
-    content: &str,
+    (content, names): (&str, &[String]),
     original_tokens: u32,
     ratio: f64,
     env: &mut Env<'_>,
@@ -271,7 +272,7 @@ fn light(
         }
         env.work.fallback = Some("rules");
     }
-    compressor::light(log, spans, ratio, env)
+    compressor::light(log, spans, (content, names), ratio, env)
 }
 
 /// Characters of a segment's part of a step that its row shows.

@@ -8,12 +8,15 @@
 //! between them (`time`), while they share entities (`entity`).
 
 use std::collections::BTreeSet;
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
 
 use super::entities::entities;
 use super::segment::{Cut, Meaning, cosine, text_of};
 use crate::context::log::Log;
 use crate::strategies::Env;
-use crate::strategies::notes::index::bag_of;
+use crate::strategies::notes::index::{Bag, bag_of, collect};
 
 /// What joins turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
@@ -172,11 +175,32 @@ pub(crate) fn cut(log: &Log, spans: &[u32], max_tokens: u32, env: &mut Env<'_>) 
 
 /// How alike the lines before and after each place are.
 fn likeness(log: &Log, spans: &[u32], places: &[usize], env: &mut Env<'_>) -> anyhow::Result<Vec<f64>> {
-    let sides = |&place: &usize| {
-        [&spans[place.saturating_sub(WINDOW)..place], &spans[place..(place + WINDOW).min(spans.len())]]
+    let sides =
+        |&place: &usize| [place.saturating_sub(WINDOW)..place, place..(place + WINDOW).min(spans.len())];
+    if env.embedder.is_some() {
+        let texts = places.iter().flat_map(sides).map(|side| text_of(log, &spans[side])).collect();
+        return Ok(meanings(texts, env)?.chunks(2).map(|pair| alike(&pair[0], &pair[1])).collect());
+    }
+    // What stands after one place stands before a later one.
+    let mut known: FxHashMap<Range<usize>, Meaning> = FxHashMap::default();
+    for side in places.iter().flat_map(sides) {
+        known.entry(side).or_insert_with_key(|side| Meaning::of(&bag(log, &spans[side.clone()]), |_| 1.0));
+    }
+    Ok(places.iter().map(sides).map(|[before, after]| known[&before].cosine(&known[&after])).collect())
+}
+
+/// The bag of some spans; without their text where that would be cut into the same ones.
+fn bag(log: &Log, spans: &[u32]) -> Bag {
+    let ends_line = |&span: &u32| {
+        let next = log.spans.get(span as usize + 1);
+        next.is_none_or(|next| next.step != log.spans[span as usize].step)
+            || log.span_text(span).ends_with('\n')
     };
-    let texts = places.iter().flat_map(sides).map(|side| text_of(log, side)).collect();
-    Ok(meanings(texts, env)?.chunks(2).map(|pair| alike(&pair[0], &pair[1])).collect())
+    let is_all = spans.windows(2).all(|pair| pair[1] == pair[0] + 1) && spans.last().is_some_and(ends_line);
+    match is_all {
+        true => collect(spans.iter().map(|&span| log.span_text(span))),
+        false => bag_of(&text_of(log, spans)),
+    }
 }
 
 #[cfg(test)]

@@ -21,14 +21,35 @@ pub(crate) struct Found {
     pub(crate) cues: Box<[u32]>,
 }
 
+/// Calls `see` with those atoms of a text that are `known`, in order, and the cues near each.
+pub(crate) fn known<T>(text: &str, known: impl Fn(&str) -> Option<T>, mut see: impl FnMut(T, &[u32])) {
+    for (_, line) in cut(text) {
+        if Memo::<Rc<[Found]>>::remembers(line) {
+            let found = found(line);
+            found.iter().for_each(|atom| _ = known(&atom.norm).map(|known| see(known, &atom.cues)));
+            continue;
+        }
+        lex(line).visit(&spans::span_ends(line), |atom, _, near| {
+            if let Some(known) = known(&atom.norm) {
+                see(known, &hashes(near));
+            }
+        });
+    }
+}
+
 /// The lines of a text, each with where it begins and its atoms in order.
 pub(crate) fn lines(text: &str) -> impl Iterator<Item = (usize, Rc<[Found]>)> {
+    cut(text).map(|(start, line)| (start, found(line)))
+}
+
+/// The lines of a text that can be read one by one, without their ends, and where each begins.
+fn cut(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut start = 0;
     std::iter::from_fn(move || {
         let rest = text.get(start..).filter(|rest| !rest.is_empty())?;
         let is_end = |&at: &usize| !rest[..at].ends_with('\\');
         let end = memchr::memchr_iter(b'\n', rest.as_bytes()).find(is_end);
-        let line = (start, found(&rest[..end.unwrap_or(rest.len())]));
+        let line = (start, &rest[..end.unwrap_or(rest.len())]);
         start += end.map_or(rest.len(), |end| end + 1);
         Some(line)
     })
@@ -77,6 +98,14 @@ mod tests {
                     line.iter().map(of).collect::<Vec<_>>()
                 });
                 prop_assert_eq!(&by_line.collect::<Vec<_>>(), &whole);
+                // Twelve times as much is a text with lines of which nothing is remembered.
+                for text in [text.clone(), text.repeat(12)] {
+                    let (mut seen, mut all) = (Vec::new(), Vec::new());
+                    known(&text, |norm| (norm.len() != 3).then(|| norm.to_owned()), |norm, cues| seen.push((norm, cues.to_vec())));
+                    lex(&text).visit(&spans::span_ends(&text), |atom, _, near| all.push((atom.norm.to_string(), hashes(near))));
+                    all.retain(|(norm, _)| norm.len() != 3);
+                    prop_assert_eq!(seen, all);
+                }
             }
         }
     }
