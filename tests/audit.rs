@@ -263,6 +263,10 @@ fn cleared_results_are_edits() {
     assert_eq!((&session["compactions"], &session["edits"][1]), (&json!([]), &Value::Null));
     let edit = &session["edits"][0];
     assert_eq!(edit["steps"], 2, "{edit:#}");
+    assert_eq!(
+        (&edit["prompt_before"], &edit["prompt_after"], &edit["billed"]),
+        (&json!(320), &json!(90), &json!(true))
+    );
     let lost = edit["lost"].as_array().unwrap();
     let of = lost.iter().find(|lost| lost["what"] == "helper_22").unwrap();
     assert_eq!((&of["last_seen_at"], &of["used_at"]), (&json!(2), &json!(10)), "{edit:#}");
@@ -423,4 +427,35 @@ fn the_logged_price_of_a_summary_is_told() {
     // At 1.25 and 10 dollars a million.
     let cost = of["cost_of_summary"].as_f64().unwrap();
     assert!((1e6 * cost - (320.0 * 1.25 + 100.0 * 10.0)).abs() < 1e-6, "{cost}");
+}
+
+/// Gemini CLI keeps newer results, and cuts long ones: what is left of them is not lost.
+#[test]
+fn what_a_compression_left_of_a_result_is_not_lost() {
+    let user = |id: &str, text: &str| json!({"id": id, "type": "user", "content": [{"text": text}]});
+    let call = |id: &str| json!({"functionCall": {"id": id, "name": "run_shell_command", "args": {"command": format!("date +{id}")}}});
+    let result = |id: &str, text: &str| json!({"id": format!("r{id}"), "type": "user", "content": [{"functionResponse": {"id": id, "name": "run_shell_command", "response": {"output": text}}}]});
+    let reply = |id: &str| json!({"id": id, "type": "gemini", "content": [{"text": "On."}, call(id)]});
+    let session = |left: &str| {
+        let list = [user("9", "The parts are mended."), reply("c1"), result("c1", left), reply("c2")];
+        let mut lines = vec![json!({"sessionId": "s", "projectHash": "p"}), user("1", "Mend the parts.")];
+        lines.extend([reply("c0"), result("c0", "done")]);
+        lines.extend([
+            reply("c1"),
+            result("c1", &parts(20)),
+            reply("c2"),
+            result("c2", "done without output"),
+        ]);
+        lines.extend([json!({"$set": {"messages": list}}), result("c2", "done without output")]);
+        lines.push(json!({"id": "c3", "type": "gemini", "content": [{"functionCall": {"id": "c3", "name": "run_shell_command", "args": {"command": "grep -rn helper_22 ."}}}]}));
+        lines.push(result("c3", "done"));
+        told(&lines.iter().map(line).collect::<String>())["compactions"][0].take()
+    };
+    let lost = |of: &Value| of["lost"].as_array().unwrap().iter().any(|lost| lost["what"] == "helper_22");
+    let half: String = parts(20).lines().skip(2).take(3).map(line_of).collect();
+    let (whole, half, nothing) = (session(&parts(20)), session(&half), session("cut"));
+    assert_eq!([lost(&whole), lost(&half), lost(&nothing)], [false, false, true], "{nothing:#}");
+    assert_eq!((&half["summary_tokens"], &half["named"]), (&json!(6), &json!(0)), "{half:#}");
+    let kept = |of: &Value| of["kept_tokens"].as_u64().unwrap();
+    assert!(kept(&nothing) < kept(&half) && kept(&half) < kept(&whole), "{half:#}");
 }

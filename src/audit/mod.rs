@@ -71,7 +71,7 @@ pub struct Change {
 pub struct Compaction {
     pub change: Change,
     pub summary_tokens: u32,
-    /// Tokens of older steps that stay in the prompts behind the summary.
+    /// Tokens of older steps that stay in the prompts beside the summary.
     pub kept_tokens: u64,
     /// What the call that wrote the summary cost, in price x tokens; at most so much where the log does not tell.
     pub summary_cost: Option<f64>,
@@ -166,7 +166,7 @@ impl Bench<'_> {
         let places = Places::of(self.log, unsent.iter().map(|need| name_of(self.log, need)).collect())?;
         let mut stays = Stays::of(self.log, 0);
         let is_lost = |need: &Need| {
-            if need.segment != stays.1 {
+            if need.segment != stays.segment {
                 stays = Stays::of(self.log, need.segment);
             }
             !self.was_sent(need, &stays, &places)
@@ -187,7 +187,16 @@ impl Bench<'_> {
         for (i, event) in events.iter().enumerate() {
             let Some(at) = self.decision(event.turn) else { continue };
             let decision = &self.sent.decisions[at];
-            let shorter = Shorter::of(event, decision, self.log.rate(decision.turn));
+            let (shorter, before, is_billed) = match self.shorter(at) {
+                (billed, true) => {
+                    let before = billed.cached_without;
+                    (billed, before, true)
+                }
+                _ => {
+                    let counted = Shorter::of(event, decision, self.log.rate(decision.turn));
+                    (counted, event.tokens_before, false)
+                }
+            };
             let gone = event.only.clone().unwrap_or_default();
             let from = self.step(event.turn);
             let until = events.get(i + 1).map_or(self.log.n_steps() as u32, |next| self.step(next.turn));
@@ -202,7 +211,7 @@ impl Bench<'_> {
                 n_steps: gone.iter().filter(is_edited).count(),
                 lost: lost.map(|(need, _)| lost_of(self.log, need)).collect(),
                 again,
-                ..self.change(at, &shorter, event.tokens_before, false)
+                ..self.change(at, &shorter, before, is_billed)
             });
         }
         Ok(all)
@@ -231,14 +240,14 @@ impl Bench<'_> {
             // The first behind its last mention whose summary does not name it, else the first.
             let taken = (first..end).find(|&i| steps.binary_search(&told[i]).is_err());
             let Some(owner) = taken.or((first < end).then_some(first)) else { continue };
-            if stays[owner].mention(log, need)
-                || stays[owner].cut_says(self.log, log.span_text(need.cheapest))
-            {
+            if stays[owner].mention(log, need) || stays[owner].cut_says(log.span_text(need.cheapest)) {
                 continue;
             }
             let next = steps.get(steps.partition_point(|step| *step < told[owner]));
             let stood = |step: &u32| steps.binary_search(step).is_ok();
-            match next.is_some_and(|next| *next < self.step(need.turn)) || stays[owner].0.iter().any(stood) {
+            match next.is_some_and(|next| *next < self.step(need.turn))
+                || stays[owner].steps.iter().any(stood)
+            {
                 true => lost[owner].1 += 1,
                 false => lost[owner].0.push(need),
             }
@@ -276,11 +285,9 @@ impl Bench<'_> {
             let n_summary = tokenizer.count(&summaries[i]) as u32;
             let logged_cost = self.logged_cost(event.turn);
             let summary_cost = logged_cost.or_else(|| self.summary_cost(at, &shorter, n_summary));
-            let kept = stays[i].0.iter().map(|&step| u64::from(log.tokens[step as usize]));
-            let cut = stays[i].cut_texts(log).map(|text| tokenizer.count(text) as u64);
             all.push(Compaction {
                 summary_tokens: n_summary,
-                kept_tokens: kept.chain(cut).sum(),
+                kept_tokens: stays[i].tokens(log, tokenizer),
                 summary_cost,
                 is_summary_cost_logged: logged_cost.is_some(),
                 paid_with_summary: self.paid(at, &shorter, summary_cost.unwrap_or(0.0), is_billed),

@@ -214,7 +214,7 @@ fn compaction(row: &TrajectoryRow, of: &Compaction) -> String {
         },
         match of.kept_tokens {
             0 => String::new(),
-            n => format!(", {} stay behind it", count(n, "token")),
+            n => format!(", {} stay beside it", count(n, "token")),
         }
     );
     text += &money(row, &of.change);

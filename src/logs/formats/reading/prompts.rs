@@ -88,11 +88,7 @@ pub(crate) struct Prompts(Vec<Conversation>);
 
 impl Prompts {
     pub(crate) fn call(&mut self, call: PromptCall<'_>) {
-        let begins_alike = |c: &&mut Conversation| {
-            let head = c.said.len().min(call.marks.len()).min(2);
-            head > 0 && c.said.iter().zip(call.marks).take(head).all(|(said, mark)| said.mark == *mark)
-        };
-        match self.0.iter_mut().rev().take(MAX_OPEN).find(begins_alike) {
+        match self.beginning(call.marks) {
             Some(known) if !known.is_before(call.marks) => known.go_on(call),
             Some(known) if known.is_last(&call) => known.draft.losses.add("call that is logged again merged"),
             _ => {
@@ -101,6 +97,15 @@ impl Prompts {
                 self.0.push(new);
             }
         }
+    }
+
+    /// The newest run that begins like these.
+    fn beginning(&mut self, marks: &[Mark]) -> Option<&mut Conversation> {
+        let begins_alike = |c: &&mut Conversation| {
+            let head = c.said.len().min(marks.len()).min(2);
+            head > 0 && c.said.iter().zip(marks).take(head).all(|(said, mark)| said.mark == *mark)
+        };
+        self.0.iter_mut().rev().take(MAX_OPEN).find(begins_alike)
     }
 
     /// A call that writes the summary of a run: of its prompt that is taken which was said since the last call, without the
@@ -112,8 +117,7 @@ impl Prompts {
         usage: Option<Usage>,
     ) {
         let marks = &marks[..marks.len().saturating_sub(1)];
-        let goes_on = |c: &&mut Conversation| c.common(marks) > 0 && c.common(marks) == c.said.len();
-        let Some(known) = self.0.iter_mut().rev().take(MAX_OPEN).find(goes_on) else { return };
+        let Some(known) = self.beginning(marks).filter(|c| c.common(marks) == c.said.len()) else { return };
         for (i, mark) in marks.iter().enumerate().skip(known.said.len()) {
             known.say(*mark, take(i));
         }
