@@ -89,7 +89,8 @@ impl Compressor {
         let mut last = Last { left: decisions, blocks: Vec::new() };
         let replayed = replay(&log, &self.recipe, &self.tokenizer, &Needs::default(), &mut last)?;
         let decision = replayed.decisions.last().context("a conversation without messages")?;
-        let mut prompt = Prompt::of(&log, &last.blocks, &Words::raw(&log), form == Messages::OpenAi);
+        let (words, with_system) = (Words::raw(&log), form == Messages::OpenAi);
+        let mut prompt = Prompt::of(&log, &last.blocks, &words, with_system, self.recipe.made_by());
         let form = if form == Messages::OpenAi { Form::Openai } else { Form::Anthropic };
         let written = document(form, &About::default(), &mut prompt).context("nothing is left to be sent")?;
         let Body::Json(mut request) = written.body else { anyhow::bail!("the messages are no JSON") };
@@ -153,6 +154,24 @@ mod tests {
             list.push(json!({"role": "tool", "tool_call_id": format!("c{i}"), "content": format!("value_{i} = {i}\n").repeat(20)}));
         }
         list
+    }
+
+    /// A policy says who says what its events put there.
+    #[test]
+    fn a_note_is_said_by_whom_the_policy_says() {
+        let role = |set: &str| {
+            let policy = format!(
+                "name = \"x\"\n[[policies]]\nname = \"x\"\n[policies.policy]\nhead = \"system\"\n{set}\n\
+                 [[policies.policy.stages]]\ntrigger = {{ name = \"limits\", messages = 7 }}\n\
+                 scope = {{ name = \"tail\", messages = 2 }}\nstrategy = {{ name = \"omit\", note = \"gone\" }}"
+            );
+            let sent = Compressor::new(&policy).unwrap().compress(&json!(conversation()), Messages::OpenAi);
+            sent.unwrap().messages[1].clone()
+        };
+        assert_eq!(role(""), json!({"role": "user", "content": "gone"}));
+        assert_eq!(role("summary_role = \"system\"")["role"], "system");
+        let said = role("summary_role = \"assistant\"");
+        assert_eq!((&said["role"], &said["content"]), (&json!("assistant"), &json!("gone")));
     }
 
     #[test]

@@ -1,11 +1,13 @@
 """The table of the presets, a row for each preset and window: events, tasks that they hit, needs kept, tokens saved. Usage: tables.py REPORT [RUN]
 
-REPORT is what `trajpress report` makes of a run. With RUN sessions that have an event are counted, too. Of a preset that summarises the ends of
+REPORT is what `trajpress report` makes of a run; the presets are read where this program stands. With RUN sessions that have an event are counted, too. Of a preset that summarises the ends of
 its bracket stand beside each other: without a summary, an extract, the oracle's. Where nothing fired all is null.
 """
 
 import re
 import sys
+import tomllib
+from pathlib import Path
 
 import pandas as pd
 
@@ -15,6 +17,19 @@ sessions = {}
 if run:
     cells = pd.read_parquet(f"{run}/cells.parquet")
     sessions = cells[cells.n_events > 0].groupby("variant").size().to_dict()
+
+
+def kept_free(name):
+    """The part of its own window that a preset keeps free: it is the same of half of the longest prompt."""
+    policy = tomllib.loads((Path(__file__).parent / f"../../src/data/presets/{name}.toml").read_text())["policy"]
+    window = policy.get("window", 200000)
+    rules = [r for r in policy.get("by_window", []) if r["key"].endswith("trigger.below")]
+    rules = [r for r in rules if r.get("over", 0) < window <= r.get("up_to", window)]
+    below = [int(r.get("share", 0) * window) + r.get("plus", 0) for r in rules]
+    below = [max(r.get("least", 0), min(n, r.get("most", n))) for r, n in zip(rules, below)]
+    below += [stage["trigger"].get("below", 0) for stage in policy["stages"]]
+    free = policy.get("reserve", 0) + max(below)
+    return f"{free:,} of {window:,} tokens kept free, as a share" if free else ""
 
 
 def number(value):
@@ -27,7 +42,7 @@ for _, row in summary[summary.strategy != "full"].iterrows():
     if match:
         name, window, form = match.groups()
         rows.setdefault((name, window.replace("0.5 of the longest prompt", "half")), {})[form or ""] = row
-heads = ["preset", "window", *(["sessions"] if run else []), "events", "tasks hit", "exposed needs", "kept", "tokens saved"]
+heads = ["preset", "window", *(["sessions"] if run else []), "events", "tasks hit", "exposed needs", "kept", "tokens saved", "note"]
 print("|", " | ".join(heads), "|\n|" + " --- |" * len(heads))
 for (name, window), forms in sorted(rows.items()):
     ordered = sorted(forms.items(), key=lambda item: ("no" not in item[0], "oracle" in item[0]))
@@ -40,4 +55,6 @@ for (name, window), forms in sorted(rows.items()):
         cells += [str(most.n_needs_exposed)]
         cells += [" / ".join(number(row.need_retention_exposed) for _, row in ordered)]
         cells += [" / ".join(number(row.token_savings) for _, row in ordered)]
+    known = window == "half" and (Path(__file__).parent / f"../../src/data/presets/{name}.toml").exists()
+    cells.append(kept_free(name) if known else "")
     print("|", " | ".join(cells), "|")

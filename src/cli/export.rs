@@ -210,7 +210,8 @@ impl Exporter<'_> {
                 model: log.trajectory.model.clone(),
                 id,
             };
-            let mut prompt = Prompt::of(&log, blocks, &words, self.args.with_system);
+            let made_by = self.recipe.made_by();
+            let mut prompt = Prompt::of(&log, blocks, &words, self.args.with_system, made_by);
             let written = document(self.args.form, &about, &mut prompt);
             for (what, n) in prompt.notes {
                 *done.notes.entry(what).or_default() += n;

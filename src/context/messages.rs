@@ -128,16 +128,45 @@ impl Counter {
         })
     }
 
-    /// What stands around a message, once.
-    fn around_message(self, who: Who) -> u64 {
+    /// What stands around a message, once. A text that an event put there is said by `made`.
+    fn around_message(self, who: Who, made: Speaker) -> u64 {
         let role = match who {
             _ if !self.around.role => "",
+            Who::Made => made.name(),
             Who::System => "system",
-            Who::User | Who::Made => "user",
+            Who::User => "user",
             Who::Assistant => "assistant",
             Who::Tool => "tool",
         };
         u64::from(self.around.message) + role.len() as u64
+    }
+
+    /// Tokens of the arguments of a call.
+    pub fn of_arguments(self, log: &Log, step: u32) -> u64 {
+        let arguments = log.trajectory.steps[step as usize].arguments.as_deref().unwrap_or_default();
+        match self.by {
+            By::Tokens | By::Usage => u64::from(log.tokens[step as usize]),
+            By::Dumps => self.tokens(forms::dumps(arguments)),
+            By::Repr => self.tokens(forms::repr(arguments)),
+            _ => self.tokens(Counter { by: By::Chars, ..self }.units(arguments, 0)),
+        }
+    }
+
+    /// Tokens of a call, with its name.
+    pub fn of_call(self, log: &Log, step: u32) -> u64 {
+        let tool = log.trajectory.steps[step as usize].tool.as_deref().unwrap_or_default();
+        match self.by {
+            By::Tokens | By::Usage => self.of_arguments(log, step),
+            _ => self.of_arguments(log, step) + self.tokens(tool.chars().count() as u64),
+        }
+    }
+
+    /// What an event took of a step that still stands.
+    fn freed(self, log: &Log, block: &Block) -> u64 {
+        let Content::Placeholder { step, .. } = block.content else { return 0 };
+        let (content, tokens) = (Content::Step(step), log.tokens[step as usize]);
+        let was = self.of_block(log, &Block { content, tokens, ..block.clone() });
+        self.tokens(was).saturating_sub(self.tokens(self.of_block(log, block)))
     }
 
     fn of_block(self, log: &Log, block: &Block) -> u64 {
@@ -195,6 +224,8 @@ pub struct Message {
     pub turn: u32,
     /// In tokens, as the policy counts.
     pub tokens: u64,
+    /// Tokens that events took of it: it stands, and is shorter than it was logged.
+    pub freed: u64,
     units: u64,
     pub has_calls: bool,
     /// Its calls, or one: what it counts for products that keep each call as an event.
@@ -203,6 +234,26 @@ pub struct Message {
     pub is_whole: bool,
     /// Whether no event may touch it.
     pub is_pinned: bool,
+}
+
+/// Who says what an event put there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Speaker {
+    #[default]
+    User,
+    Assistant,
+    System,
+}
+
+impl Speaker {
+    pub fn name(self) -> &'static str {
+        match self {
+            Speaker::User => "user",
+            Speaker::Assistant => "assistant",
+            Speaker::System => "system",
+        }
+    }
 }
 
 /// What the provider said of the last call, less what went since.
@@ -225,6 +276,8 @@ pub struct Messages {
     pins_task: bool,
     /// Whether the results of one reply are one message.
     joins_results: bool,
+    /// Who says what events put there.
+    pub made_by: Speaker,
     /// Tokens of all that was logged, as if no event had been.
     logged: u64,
     tokens: u64,
@@ -274,6 +327,11 @@ impl Messages {
         }
     }
 
+    /// How tokens are counted.
+    pub fn counter(&self) -> Counter {
+        self.counter
+    }
+
     /// Whether the provider's count is taken where it is known.
     pub fn by_usage(&self) -> bool {
         self.counter.by == By::Usage
@@ -313,6 +371,7 @@ impl Messages {
         match self.list.last_mut() {
             Some(last) if last.who == who && last.turn == block.turn && (is_one || joins(last)) => {
                 last.blocks.end = at + 1;
+                last.freed += self.counter.freed(log, block);
                 self.tokens -= last.tokens;
                 self.units -= last.units;
                 last.units += units;
@@ -327,7 +386,7 @@ impl Messages {
                 last.is_pinned |= is_pinned;
             }
             _ => {
-                let units = units + self.counter.around_message(who);
+                let units = units + self.counter.around_message(who, self.made_by);
                 let before = self.list.last().map_or(0, |last| last.step);
                 let tokens = self.counter.tokens(units) + u64::from(self.counter.each);
                 // Two of them are never one message.
@@ -338,6 +397,7 @@ impl Messages {
                     step: step.unwrap_or(before),
                     turn: block.turn,
                     tokens,
+                    freed: self.counter.freed(log, block),
                     units,
                     has_calls: calls,
                     events: 1,

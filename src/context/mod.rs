@@ -193,6 +193,14 @@ impl Context {
         Applied { before, after, places, unchanged_prefix, violations: self.violations().collect() }
     }
 
+    /// Takes back what changed nothing, as if it had never been: no number of a block is lost.
+    pub fn take_back(&mut self, applied: &Applied) {
+        for (&at, block) in applied.places.iter().zip(&applied.before) {
+            self.blocks[at] = block.clone();
+        }
+        self.n_left -= applied.after.len() as u32;
+    }
+
     fn next_left(&mut self) -> u32 {
         self.n_left += 1;
         self.n_left

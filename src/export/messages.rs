@@ -2,7 +2,7 @@
 //!
 //! A call and its result are one: the result stands behind the reply that called, wherever it came in the log. A call whose
 //! result is not there has one that says so, since no API takes it without; it is counted. What an event left that is no message (a
-//! summary, excerpts) is said by the user, as products do.
+//! summary, excerpts) is said by the user, as most products do, or by whom the policy says.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::context::log::Log;
+use crate::context::messages::Speaker;
 use crate::context::{Block, Content};
 use crate::trajectory::{Kind, Role};
 
@@ -90,14 +91,15 @@ impl Counts {
 }
 
 impl Prompt {
-    /// The messages of these blocks; the system prompt and the tools only `with_system`.
-    pub fn of(log: &Log, blocks: &[Block], words: &Words<'_>, with_system: bool) -> Self {
+    /// The messages of these blocks; the system prompt and the tools only `with_system`. What events left is said by `made_by`.
+    pub fn of(log: &Log, blocks: &[Block], words: &Words<'_>, with_system: bool, made_by: Speaker) -> Self {
         let mut writer = Writer {
             log,
             words,
             blocks,
             results: results(log, blocks),
             with_system,
+            made_by,
             prompt: Prompt::default(),
             turn: None,
             is_made: false,
@@ -166,6 +168,7 @@ struct Writer<'a> {
     /// By step of the call, where its results stand.
     results: HashMap<u32, Vec<usize>>,
     with_system: bool,
+    made_by: Speaker,
     prompt: Prompt,
     /// The turn of the reply that may go on.
     turn: Option<u32>,
@@ -179,9 +182,14 @@ impl Writer<'_> {
         let text = self.words.text(block);
         let Some(step) = block.message() else {
             self.turn = None;
-            match self.prompt.messages.last_mut() {
-                Some(Message::User(before)) if was_made => join(before, &text, "\n"),
-                _ => self.prompt.messages.push(Message::User(text)),
+            match self.prompt.messages.last_mut().filter(|_| was_made) {
+                Some(Message::User(before) | Message::System(before)) => join(before, &text, "\n"),
+                Some(Message::Reply(before)) => join(&mut before.text, &text, "\n"),
+                None => self.prompt.messages.push(match self.made_by {
+                    Speaker::User => Message::User(text),
+                    Speaker::System => Message::System(text),
+                    Speaker::Assistant => Message::Reply(Reply { text, calls: Vec::new() }),
+                }),
             }
             return;
         };

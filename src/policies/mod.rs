@@ -2,6 +2,7 @@
 //!
 //! A *preset* is the policy of a product, as data: `data/presets/*.toml`. An experiment names it, and can set any key of it.
 
+pub mod held;
 mod presets;
 #[cfg(test)]
 mod tests;
@@ -13,7 +14,7 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use crate::context::messages::Counter;
+use crate::context::messages::{Counter, Speaker};
 use crate::models::Model;
 use crate::params::Param;
 use crate::replay::{Frame, Head, Recipe, Scaled, Stage};
@@ -52,6 +53,9 @@ pub struct Policy {
     /// Whether what an event puts there may be longer than what stood there, as some products let it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub grows: bool,
+    /// Who says what an event puts there: so it stands in exported prompts, and counts where roles do.
+    #[serde(default, skip_serializing_if = "is_user")]
+    pub summary_role: Speaker,
     /// Keys that the product works out from the window.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_window: Vec<ByWindow>,
@@ -81,6 +85,10 @@ pub struct StageFile {
     /// After so many events in a row that made the prompt no shorter it is done with for the segment; 0 is never.
     #[serde(default, skip_serializing_if = "is_never")]
     pub give_up: u32,
+}
+
+fn is_user(speaker: &Speaker) -> bool {
+    *speaker == Speaker::User
 }
 
 fn is_false(is: &bool) -> bool {
@@ -160,6 +168,7 @@ impl Policy {
                 window: self.window - self.reserve,
                 joins_results: self.joins_results,
                 grows: self.grows,
+                made_by: self.summary_role,
             }),
             seed,
             model,

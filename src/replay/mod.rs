@@ -291,15 +291,10 @@ struct Replayer<'a> {
 }
 
 fn new_messages(recipe: &Recipe) -> Messages {
-    let none = Frame {
-        head: Head::Task,
-        counter: Counter::default(),
-        window: 0,
-        joins_results: false,
-        grows: false,
-    };
-    let frame = recipe.frame.unwrap_or(none);
-    Messages::new(frame.counter, frame.head == Head::Task, frame.joins_results)
+    let Some(frame) = recipe.frame else { return Messages::new(Counter::default(), true, false) };
+    let mut messages = Messages::new(frame.counter, frame.head == Head::Task, frame.joins_results);
+    messages.made_by = frame.made_by;
+    messages
 }
 
 /// What goes on through a segment.
@@ -664,7 +659,8 @@ impl<'a> Replayer<'a> {
         let messages = self.messages.as_ref()?;
         let window = self.recipe.frame.map_or(0, |frame| frame.window);
         let (n_head, tokens) = (messages.n_head(), self.counted(turn));
-        let prompt = Prompt { log: self.log, messages: &messages.list, n_head, tokens, window };
+        let counter = messages.counter();
+        let prompt = Prompt { log: self.log, messages: &messages.list, n_head, tokens, window, counter };
         let named = rule.pick(&prompt).into_iter().filter(|&at| !messages.list[at].is_pinned);
         let mut blocks: Vec<usize> = named.flat_map(|at| messages.list[at].blocks.clone()).collect();
         if self.log.pairs.has_late() {
@@ -864,10 +860,8 @@ impl<'a> Replayer<'a> {
     }
 
     /// Takes back what changed nothing: to a policy that is no event. What was asked of a model for it is paid all the same.
-    fn in_vain(&mut self, stage: usize, applied: Applied, work: &Work, carry: &mut Carry) -> Option<u64> {
-        for (&at, block) in applied.places.iter().zip(&applied.before) {
-            self.context.blocks[at] = block.clone();
-        }
+    fn in_vain(&mut self, stage: usize, applied: &Applied, work: &Work, carry: &mut Carry) -> Option<u64> {
+        self.context.take_back(applied);
         if self.recipe.stages[stage].scope.as_ref().is_some_and(|rule| !rule.retakes()) {
             carry.stages[stage].passed.extend(applied.before.iter().filter_map(Block::step));
         }
@@ -913,7 +907,7 @@ impl<'a> Replayer<'a> {
             None => self.context.apply_picked(log, self.tokenizer, &pick.blocks, edits)?,
         };
         if self.recipe.frame.is_some() && applied.unchanged_prefix.is_none() {
-            return Ok(self.in_vain(stage, applied, &env.work, carry));
+            return Ok(self.in_vain(stage, &applied, &env.work, carry));
         }
         if self.recipe.stages[stage].scope.as_ref().is_some_and(|rule| !rule.retakes()) {
             carry.stages[stage].passed.extend(applied.after.iter().filter_map(Block::step));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::context::messages::Counter;
+use crate::context::messages::{Counter, Speaker};
 use crate::models::Model;
 use crate::replay::Event;
 use crate::scopes::Rule;
@@ -54,6 +54,8 @@ pub struct Frame {
     pub joins_results: bool,
     /// Whether an event may make a prompt longer.
     pub grows: bool,
+    /// Who says what events put there.
+    pub made_by: Speaker,
 }
 
 /// See the head of this file.
@@ -115,6 +117,11 @@ impl Recipe {
     /// Whether some stage looks at the needs, and so at the future.
     pub fn sees_future(&self) -> bool {
         self.strategies().any(Strategy::sees_future)
+    }
+
+    /// Who says what events put there.
+    pub fn made_by(&self) -> Speaker {
+        self.frame.map_or(Speaker::User, |frame| frame.made_by)
     }
 
     /// Whether what stands for a scope may be longer than it was.

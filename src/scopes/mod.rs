@@ -4,7 +4,7 @@
 //! knows nothing of what is made of them.
 
 use crate::context::log::Log;
-use crate::context::messages::{Message, Who};
+use crate::context::messages::{Counter, Message, Who};
 use crate::params::Param;
 
 mod drop_half;
@@ -26,6 +26,8 @@ pub struct Prompt<'a> {
     pub tokens: u64,
     /// Tokens of the window, without the reserve.
     pub window: u64,
+    /// How the policy counts.
+    pub counter: Counter,
 }
 
 impl Prompt<'_> {
@@ -162,7 +164,7 @@ pub fn build(name: &str, params: toml::Table) -> anyhow::Result<Box<dyn Rule>> {
 mod tests {
     use super::*;
     use crate::context::Context;
-    use crate::context::messages::{By, Counter, Messages, Per};
+    use crate::context::messages::{By, Messages, Per};
 
     /// Which messages of a script a rule picks, where a character is a token and the system's words are the head.
     pub(super) fn picked((name, params): (&str, &str), window: u64, script: &str) -> Vec<usize> {
@@ -178,7 +180,8 @@ mod tests {
         }
         let rule = build(name, toml::from_str(params).unwrap()).unwrap();
         let (list, n_head, tokens) = (&messages.list, messages.n_head(), messages.tokens());
-        rule.pick(&Prompt { log: &log, messages: list, n_head, tokens, window })
+        let counter = messages.counter();
+        rule.pick(&Prompt { log: &log, messages: list, n_head, tokens, window, counter })
     }
 
     /// Messages 0 to 8, of 10 tokens each.

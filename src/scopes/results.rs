@@ -45,6 +45,10 @@ params! {
         longer_than: u64 = 0,
         /// Once the results taken have so many tokens, oldest first, the rest stays; 0 is no limit.
         enough: u64 = 0,
+        /// Whether what events took of the results before counts among these tokens: a product that clears a view anew at each call.
+        anew: bool = false,
+        /// Whether the calls of the results taken are in the scope, too: their arguments then count among these tokens.
+        with_calls: bool = false,
         /// Share of the window down to which results are taken, oldest first; 0 takes all.
         until: f64 = 0.0 (from 0 to 1),
         /// Tokens of what then stands in the place of each.
@@ -115,17 +119,29 @@ impl Rule for Results {
                 }
             }
         };
-        let mut taken = 0;
-        old.retain(|at| {
+        let mut taken = match self.anew {
+            true => prompt.messages[head..end].iter().map(|message| message.freed).sum(),
+            false => 0,
+        };
+        let call = |at: usize| prompt.log.call_of(prompt.messages[at].step).filter(|_| self.with_calls);
+        old.retain(|&at| {
             let is_short = taken < enough;
-            taken += tokens(at).saturating_sub(self.instead);
+            let arguments = call(at).map_or(0, |call| prompt.counter.of_arguments(prompt.log, call));
+            taken += tokens(&at).saturating_sub(self.instead) + arguments;
             is_short
         });
+        let turns: Vec<u32> =
+            old.iter().filter(|&&at| call(at).is_some()).map(|&at| prompt.messages[at].turn).collect();
+        old.extend((head..end).filter(|&at| {
+            prompt.messages[at].has_calls && turns.binary_search(&prompt.messages[at].turn).is_ok()
+        }));
+        old.sort_unstable();
+        old.dedup();
         old
     }
 
     fn retakes(&self) -> bool {
-        self.of == Of::Pairs
+        self.of == Of::Pairs || self.with_calls
     }
 }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Entry, Prompt, Rule};
 use crate::context::messages::Who;
 use crate::params::params;
+use crate::trajectory::Kind;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "tail",
@@ -20,6 +21,8 @@ params! {
     struct Tail {
         /// Newest messages that stay; 0 is no limit.
         messages: u32 = 0,
+        /// The newest messages are told only where all that stand are more than this.
+        messages_over: u32 = 0,
         /// Newest messages of user and agent that stay, with the results among them; 0 is no limit.
         said: u32 = 0,
         /// Newest messages of the user from which on all stands; 0 is no limit.
@@ -223,8 +226,9 @@ impl Tail {
     fn cut(&self, prompt: &Prompt<'_>, start: usize) -> usize {
         let (n, head) = (prompt.messages.len(), prompt.n_head);
         let mut cuts = Vec::new();
-        if self.messages > 0 {
-            let first = if self.with_start { start as u32 } else { 0 };
+        let all = || (0..n).map(|at| prompt.count(at, self.events)).sum::<u32>();
+        if self.messages > 0 && (self.messages_over == 0 || all() > self.messages_over) {
+            let first = if self.with_start && self.messages_over == 0 { start as u32 } else { 0 };
             cuts.push(prompt.newest_or_part(self.messages.saturating_sub(first), self.events, self.parts));
         }
         let newest = |count: u32, is: &dyn Fn(usize) -> bool| {
@@ -238,7 +242,7 @@ impl Tail {
         if self.turns > 0 {
             cuts.push(newest(self.turns, &|at| prompt.is_user(at)));
         }
-        let first = if self.with_start { tokens(prompt, 0) - tokens(prompt, start) } else { 0 };
+        let first = if self.with_start { self.start_tokens(prompt, start) } else { 0 };
         let budgets = [
             (self.tokens > 0).then_some(self.tokens),
             (self.share > 0.0).then(|| (self.share * prompt.window as f64) as u64),
@@ -248,6 +252,29 @@ impl Tail {
         cuts.extend(budgets.into_iter().flatten().map(by_tokens));
         let cut = cuts.into_iter().max().unwrap_or(n);
         cut.min(n.saturating_sub(self.at_least as usize)).max((head + self.goes as usize).min(n))
+    }
+
+    /// Tokens of what stays at the start. Of a reply of which only some calls are among the events there, those count.
+    fn start_tokens(&self, prompt: &Prompt<'_>, start: usize) -> u64 {
+        if !self.events || self.from_start == 0 {
+            return tokens(prompt, 0) - tokens(prompt, start);
+        }
+        let (mut left, mut sum) = (self.from_start, 0);
+        for (at, message) in prompt.messages.iter().enumerate() {
+            let own = prompt.count(at, true);
+            sum += message.tokens;
+            if own > left {
+                let steps = prompt.log.turns[message.turn as usize].steps.clone();
+                let calls = steps.filter(|&step| prompt.log.kind(step) == Kind::Action);
+                let later = calls.skip(left as usize).map(|step| prompt.counter.of_call(prompt.log, step));
+                return sum.saturating_sub(if left == 0 { message.tokens } else { later.sum() });
+            }
+            left -= own;
+            if left == 0 {
+                break;
+            }
+        }
+        sum
     }
 
     fn by_tokens(&self, prompt: &Prompt<'_>, budget: u64) -> usize {

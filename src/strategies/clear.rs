@@ -3,8 +3,10 @@
 //! Sources: context editing of the Claude API and its copies (a fixed text), Gemini CLI, OpenAI Agents and mini-swe-agent
 //! (a clip). Words of the agent stay; the arguments of its calls go where that is asked for.
 
+use std::collections::HashSet;
+
 use super::{Entry, Env, Scope, Strategy};
-use crate::context::{Content, Edit};
+use crate::context::{Block, Content, Edit};
 use crate::params::params;
 use crate::trajectory::{Kind, Role};
 
@@ -25,7 +27,7 @@ params! {
         head: u32 = 0,
         /// Characters of its end that stay.
         tail: u32 = 0,
-        /// Whether calls in the scope lose their arguments, too.
+        /// Whether calls in the scope whose results are in it lose their arguments, too.
         inputs: bool = false,
         /// Whether messages of the user in the scope are cleared, too.
         users: bool = false,
@@ -37,6 +39,7 @@ params! {
 impl Strategy for Clear {
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
         let mut edits = Vec::new();
+        let cleared = self.inputs.then(|| called(scope));
         for block in scope.blocks.clone() {
             let Content::Step(number) = scope.context.blocks[block].content else { continue };
             let step = &scope.log.trajectory.steps[number as usize];
@@ -45,7 +48,7 @@ impl Strategy for Clear {
                 Kind::Observation | Kind::Message => {
                     self.instead(&step.text, step.tool.as_deref(), scope.log.lines[number as usize])
                 }
-                Kind::Action if self.inputs => {
+                Kind::Action if cleared.as_ref().is_some_and(|calls| calls.contains(&number)) => {
                     Some(format!("{} {{}}", step.tool.as_deref().unwrap_or_default()))
                 }
                 _ => None,
@@ -65,6 +68,16 @@ impl Strategy for Clear {
             Kind::Message => self.users,
             _ => false,
         }
+    }
+}
+
+/// The calls of the results in the scope; of a scope without results all its calls.
+fn called(scope: &Scope<'_>) -> HashSet<u32> {
+    let steps = || scope.context.blocks[scope.blocks.clone()].iter().filter_map(Block::message);
+    let of_kind = |kind: Kind| steps().filter(move |&step| scope.log.kind(step) == kind);
+    match of_kind(Kind::Observation).next() {
+        Some(_) => of_kind(Kind::Observation).filter_map(|step| scope.log.call_of(step)).collect(),
+        None => of_kind(Kind::Action).collect(),
     }
 }
 

@@ -62,3 +62,30 @@ fn each_mechanism_is_a_parameter() {
         }
     }
 }
+
+/// The sentence of docs/presets.md, and its counts by recording.
+#[test]
+fn the_page_has_the_counts_of_the_recordings() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/presets.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let recorded: Vec<&Preset> = all().iter().filter(|preset| !preset.recordings.is_empty()).collect();
+    let n_held = recorded.iter().filter(|preset| preset.is_held()).count();
+    let told = format!("{} presets have recordings, and {n_held} are held by this rule.", recorded.len());
+    assert!(page.contains(&told), "the page does not say: {told}");
+    assert!(n_held >= 27);
+    let rows = page.lines().filter(|line| line.starts_with("| ") && !line.contains(" 0:"));
+    let rows: String = rows.collect::<Vec<_>>().join("\n").replace(" / ", ", ");
+    for (name, held) in recorded.iter().flat_map(|preset| preset.recorded()) {
+        let Held { lists, fired, twice, equal, .. } = held;
+        let told = format!("{name}: {lists}, {fired}, {twice}, {equal}");
+        assert!(rows.contains(&told), "the page does not say: {told}");
+    }
+    for preset in &recorded {
+        assert_eq!(
+            preset.recorded().count(),
+            preset.recordings.len(),
+            "{}: recordings without a test",
+            preset.name
+        );
+    }
+}
