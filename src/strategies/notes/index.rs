@@ -25,6 +25,8 @@ use crate::text::spans::span_ends;
 const MAX_POSTINGS: usize = 64;
 const MAX_TERMS: usize = 32;
 const MAX_EVOLVED: usize = 8;
+/// Entries that room is made for before they are counted.
+const MOST_RESERVED: usize = 1024;
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
 
@@ -45,17 +47,21 @@ pub(crate) fn bag_of(text: &str) -> Bag {
 /// The terms of some spans, with the number of those that hold them.
 pub(crate) fn collect<'a>(spans: impl Iterator<Item = &'a str>) -> Bag {
     let spans: Vec<Rc<[Term]>> = spans.map(terms).collect();
-    counted(spans.iter().flat_map(|terms| terms.iter()).map(|&term| (term, 1.0)))
+    let n = spans.iter().map(|terms| terms.len()).sum();
+    counted(n, spans.iter().flat_map(|terms| terms.iter()).map(|&term| (term, 1.0)))
 }
 
 /// The terms of all of them.
 pub(crate) fn sum<'a>(bags: impl IntoIterator<Item = &'a Bag>) -> Bag {
-    counted(bags.into_iter().flatten().copied())
+    counted(0, bags.into_iter().flatten().copied())
 }
 
-fn counted(entries: impl Iterator<Item = (Term, f64)>) -> Bag {
+/// The sum of about so many entries.
+fn counted(n: usize, entries: impl Iterator<Item = (Term, f64)>) -> Bag {
     let mut bag = Bag::new();
+    // A table that grows is hashed anew each time.
     let mut places: FxHashMap<Term, usize> = FxHashMap::default();
+    places.reserve(n.min(MOST_RESERVED));
     for (term, count) in entries {
         match places.entry(term) {
             Entry::Occupied(place) => bag[*place.get()].1 += count,
@@ -275,21 +281,21 @@ impl Index {
         let query = self.heaviest(&known, MAX_TERMS);
         let norm = libm::sqrt(query.iter().map(|(_, weight)| weight * weight).sum());
         let average = self.length / self.len().max(1) as f64;
-        // Of each document.
-        let mut found: Vec<Option<(f64, f64)>> = vec![None; self.len()];
+        // Of each document what its length counts, and the sums.
+        let mut found: Vec<Option<(f64, f64, f64)>> = vec![None; self.len()];
         for &(term, weight) in &query {
             let postings = &self.postings[&term];
             let idf = self.idf(postings.frequency);
             for &(number, count) in &postings.newest {
                 let Some(document) = self.document(number) else { continue };
-                let length = 1.0 - B + B * document.length / average;
-                let hit = found[(number - self.first) as usize].get_or_insert_default();
-                hit.0 += idf * count * (K1 + 1.0) / (count + K1 * length);
-                hit.1 += weight * tf(count);
+                let (by_length, bm25, dot) = found[(number - self.first) as usize]
+                    .get_or_insert_with(|| (K1 * (1.0 - B + B * document.length / average), 0.0, 0.0));
+                *bm25 += idf * count * (K1 + 1.0) / (count + *by_length);
+                *dot += weight * tf(count);
             }
         }
-        let hit = |((document, of), found): ((u32, &Document), Option<(f64, f64)>)| {
-            let (bm25, dot) = found?;
+        let hit = |((document, of), found): ((u32, &Document), Option<(f64, f64, f64)>)| {
+            let (_, bm25, dot) = found?;
             let norms = norm * libm::sqrt(of.squares);
             let cosine = if norms > 0.0 { dot / norms } else { 0.0 };
             Some(Hit { document, bm25, cosine })
@@ -302,7 +308,8 @@ impl Index {
 pub(crate) fn tf(count: f64) -> f64 {
     // Most counts are small.
     static SMALL: LazyLock<[f64; 64]> = LazyLock::new(|| std::array::from_fn(|count| by_count(count as f64)));
-    SMALL.get(count as usize).filter(|_| count.fract() == 0.0).copied().unwrap_or_else(|| by_count(count))
+    let at = count as usize;
+    SMALL.get(at).filter(|_| at as f64 == count).copied().unwrap_or_else(|| by_count(count))
 }
 
 fn by_count(count: f64) -> f64 {
