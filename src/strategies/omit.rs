@@ -71,7 +71,9 @@ fn lone_results(scope: &Scope<'_>) -> Vec<usize> {
         let result = Some(step).filter(|&step| log.kind(step) == Kind::Observation);
         result.and_then(|step| log.call_of(step)).is_some_and(|call| !calls.contains(&call))
     };
-    scope.blocks.clone().filter(is_lone).collect()
+    // Where more goes, those at its start were only parted from their calls: they stay.
+    let is_all = scope.blocks.clone().all(|at| is_lone(&at));
+    scope.blocks.clone().skip_while(|at| !is_all && is_lone(at)).filter(is_lone).collect()
 }
 
 #[cfg(test)]
