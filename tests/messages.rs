@@ -143,7 +143,7 @@ fn another_run_is_told_by_what_changed_and_goes_only_when_asked() {
     assert_eq!(
         told,
         "error: run holds another run: `keep_last` is 10 there, 3 here (strategy `mask`)\n\
-         hint: name another folder for `--out`, or delete this run and begin anew with `--fresh`\n"
+         hint: name another folder for `--out`, take its place with `--replace`, which takes over the rows that both have, or begin anew with `--fresh`\n"
     );
     let log = Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/support/northwind__helpdesk-1.jsonl");
     done(place.program(&["ingest", log.to_str().unwrap(), "--out", "other"]));
