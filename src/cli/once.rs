@@ -1,9 +1,10 @@
 //! Logs that are read for one answer, and kept nowhere.
 
 use std::fs;
-#[cfg(target_os = "linux")]
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+use std::thread;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use tempfile::TempDir;
@@ -30,6 +31,12 @@ fn folder() -> anyhow::Result<TempDir> {
         }
     }
     let prefix = format!("{NAME}{}-", std::process::id());
+    // Before the first one is there: a signal may come at any moment.
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let (place, prefix) = (place.clone(), prefix.clone());
+        before_a_signal(move || remove(&place, &prefix));
+    });
     let mut builder = tempfile::Builder::new();
     builder.prefix(&prefix);
     #[cfg(unix)]
@@ -37,9 +44,22 @@ fn folder() -> anyhow::Result<TempDir> {
     let folder = builder.tempdir_in(&place).with_context(|| {
         format!("cannot create a folder in {}\nhint: TMPDIR names another place", place.display())
     })?;
-    let path = folder.path().to_owned();
-    before_a_signal(move || _ = fs::remove_dir_all(&path));
     Ok(folder)
+}
+
+/// Removes the folders whose names begin so, though threads may still write there.
+fn remove(place: &Path, prefix: &str) {
+    for _ in 0..100 {
+        let all = fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.path());
+        let ours =
+            |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix));
+        let left: Vec<PathBuf> = all.filter(ours).collect();
+        if left.is_empty() {
+            return;
+        }
+        left.iter().for_each(|path| _ = fs::remove_dir_all(path));
+        thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// Reads and annotates logs into a folder that lives as long as it is held.
