@@ -187,7 +187,7 @@ fn variant((strategy, trigger): Pair) -> Option<(Plan, usize)> {
         // What a product keeps of the user alone is less than its window at every size.
         let window = if is_soak() { 100_000 } else { 40_000 };
         let text = format!(
-            "name = \"growth\"\n[[policies]]\npreset = \"{strategy}\"\nwindow = {window}\nreserve = 0\nforms = [\"extract\"]\n"
+            "name = \"growth\"\n[[policies]]\npreset = \"{strategy}\"\nwindow = {window}\nforms = [\"extract\"]\n"
         );
         let plan = Plan::parse("growth.toml", &text, &Catalogue::built_in()).expect("a preset");
         let at = plan.variants.iter().position(|v| v.trigger == trigger)?;

@@ -660,7 +660,8 @@ impl<'a> Replayer<'a> {
         let window = self.recipe.frame.map_or(0, |frame| frame.window);
         let (n_head, tokens) = (messages.n_head(), self.counted(turn));
         let counter = messages.counter();
-        let prompt = Prompt { log: self.log, messages: &messages.list, n_head, tokens, window, counter };
+        let prompt =
+            Prompt { log: self.log, messages: &messages.list, n_head, tokens, window, counter, passed };
         let named = rule.pick(&prompt).into_iter().filter(|&at| !messages.list[at].is_pinned);
         let mut blocks: Vec<usize> = named.flat_map(|at| messages.list[at].blocks.clone()).collect();
         if self.log.pairs.has_late() {

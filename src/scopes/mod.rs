@@ -3,6 +3,8 @@
 //! A rule looks at the prompt as a list of messages ([`crate::context::messages`]) and names those that are compressed. It
 //! knows nothing of what is made of them.
 
+use std::collections::HashSet;
+
 use crate::context::log::Log;
 use crate::context::messages::{Counter, Message, Who};
 use crate::params::Param;
@@ -28,6 +30,8 @@ pub struct Prompt<'a> {
     pub window: u64,
     /// How the policy counts.
     pub counter: Counter,
+    /// Steps that the stage had in a scope and that stand as they were.
+    pub passed: &'a HashSet<u32>,
 }
 
 impl Prompt<'_> {
@@ -181,7 +185,8 @@ mod tests {
         let rule = build(name, toml::from_str(params).unwrap()).unwrap();
         let (list, n_head, tokens) = (&messages.list, messages.n_head(), messages.tokens());
         let counter = messages.counter();
-        rule.pick(&Prompt { log: &log, messages: list, n_head, tokens, window, counter })
+        let passed = &HashSet::new();
+        rule.pick(&Prompt { log: &log, messages: list, n_head, tokens, window, counter, passed })
     }
 
     /// Messages 0 to 8, of 10 tokens each.

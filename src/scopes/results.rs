@@ -103,7 +103,12 @@ impl Rule for Results {
         let results = results.skip(n_protected);
         let n_new =
             if self.oldest > 0 { results.clone().count().saturating_sub(self.oldest as usize) } else { 0 };
-        let mut old: Vec<usize> = results.skip(n_new).filter(|&at| self.takes(prompt, at)).collect();
+        // What is passed by later need not be listed at each call, but where sums over all decide.
+        let is_joint = self.least > 0 || self.until > 0.0 || self.enough > 0 || self.of != Of::Results;
+        let is_passed =
+            |at: usize| !is_joint && !self.retakes() && prompt.passed.contains(&prompt.messages[at].step);
+        let takes = |&at: &usize| self.takes(prompt, at) && !is_passed(at);
+        let mut old: Vec<usize> = results.skip(n_new).filter(takes).collect();
         old.reverse();
         let tokens = |at: &usize| prompt.messages[*at].tokens;
         if old.iter().map(tokens).sum::<u64>() < self.least {
