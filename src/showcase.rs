@@ -196,7 +196,7 @@ fn told<'a>(log: &Log, account: &'a Account) -> Told<'a> {
         Block { turn: log.turn_of(step), tokens: piece.tokens, content, fresh: true, left: 0 }
     };
     let lost = |need: &'a Need| {
-        let steps = (0..log.n_steps() as u32).filter(|&step| log.turn_of(step) == need.turn);
+        let steps = log.turns[need.turn as usize].steps.clone();
         let said = steps.filter(|&step| log.trajectory.steps[step as usize].role == Role::Agent);
         let uses = said.flat_map(|step| log.mentions_of_step(step)).find(|mention| mention.atom == need.atom);
         Lost { need, line: quote(need.cheapest), used: uses.map(|mention| quote(mention.span)) }
