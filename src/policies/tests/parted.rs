@@ -13,13 +13,7 @@ pub(super) fn is_parted(list: &List, at: u32, prompt: &[Part]) -> bool {
             _ => None,
         })
         .collect();
-    let stands: BTreeSet<u32> = prompt
-        .iter()
-        .filter_map(|part| match part {
-            Part::Given(place) | Part::Rewritten(place) => Some(*place),
-            Part::Made => None,
-        })
-        .collect();
+    let stands = stands(prompt);
     let messages = &list.messages[..at as usize];
     let of = |id: &str| messages.iter().rposition(|message| message.calls.iter().any(|call| call.id == id));
     messages.iter().enumerate().any(|(place, message)| {
@@ -28,16 +22,21 @@ pub(super) fn is_parted(list: &List, at: u32, prompt: &[Part]) -> bool {
     })
 }
 
-/// Leaves out the replies of which a call has no result in the prompt, with the results that are there; the others stand whole, in
-/// whatever part they were recorded. (OpenHands V0 makes messages of its events so: conversation_memory.py.)
-pub(super) fn keep_groups(list: &List, at: u32, prompt: &mut Vec<Part>) {
-    let stands: BTreeSet<u32> = prompt
+/// The places of the messages that stand in a prompt, as they were given or not.
+fn stands(prompt: &[Part]) -> BTreeSet<u32> {
+    prompt
         .iter()
         .filter_map(|part| match part {
             Part::Given(place) | Part::Rewritten(place) => Some(*place),
             Part::Made => None,
         })
-        .collect();
+        .collect()
+}
+
+/// Leaves out the replies of which a call has no result in the prompt, with the results that are there; the others stand whole, in
+/// whatever part they were recorded. (OpenHands V0 makes messages of its events so: conversation_memory.py.)
+pub(super) fn keep_groups(list: &List, at: u32, prompt: &mut Vec<Part>) {
+    let stands = stands(prompt);
     let messages = &list.messages[..at as usize];
     let mut whole = BTreeSet::new();
     let mut gone = BTreeSet::new();
