@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use crate::context::log::Log;
 use crate::context::needs::Need;
 use crate::context::{Block, Content, Piece, speaker};
-use crate::experiment::cell::{Account, Accounts, Models, Which, accounts};
+use crate::experiment::cell::{Account, Accounts, Models, Session, Which};
 use crate::experiment::{Dataset, Plan, Variant};
 use crate::export::camera::Shot;
 use crate::export::words::Words;
@@ -52,41 +52,29 @@ pub fn write(plan: &Plan, data: &Dataset, run: &Path, models: &Models, raw: bool
     let worst = worst(&run.join(format!("{}.parquet", ScoreValue::TABLE)), &variants, tail)?;
     let index: HashMap<&str, usize> =
         data.entries().iter().enumerate().map(|(at, entry)| (entry.id.as_str(), at)).collect();
-    let cells: Vec<(&Variant, usize)> = variants
-        .iter()
-        .flat_map(|variant| worst.get(&variant.id).into_iter().flatten().map(move |id| (*variant, id)))
-        .filter_map(|(variant, id)| Some((variant, *index.get(id.as_str())?)))
-        .collect();
-    let told: Vec<Vec<(usize, Vec<ShowcaseRow>)>> = cells
-        .par_iter()
-        .map(|(variant, index)| {
-            let told = accounts(data, plan, *index, variant, models, (Which::Worst(EVENTS), tail));
-            told.map_or_else(
-                |error| {
-                    tracing::warn!(
-                        "showcase: {} under {}: {error:#}",
-                        data.entries()[*index].id,
-                        variant.label
-                    );
-                    Vec::new()
-                },
-                |told| rows(&variant.id, &told, raw),
-            )
-        })
-        .collect();
-    let mut by_variant: BTreeMap<usize, Vec<(usize, Vec<ShowcaseRow>)>> = BTreeMap::new();
-    for ((variant, _), told) in cells.iter().zip(told) {
-        let place = variants.iter().position(|v| v.id == variant.id).unwrap_or(0);
-        by_variant.entry(place).or_default().extend(told);
+    // By session, so that each is read once: the places of the variants under which it is shown, and its rank there.
+    let mut sessions: BTreeMap<usize, Vec<(usize, usize)>> = BTreeMap::new();
+    for (place, variant) in variants.iter().enumerate() {
+        for (rank, id) in worst.get(&variant.id).into_iter().flatten().enumerate() {
+            if let Some(&at) = index.get(id.as_str()) {
+                sessions.entry(at).or_default().push((place, rank));
+            }
+        }
+    }
+    let told: Vec<Vec<(usize, usize, Event)>> =
+        sessions.into_par_iter().map(|(at, shown)| events(data, plan, at, (&shown, &variants), models, (tail, raw))).collect();
+    let mut by_variant: Vec<Vec<(usize, Event)>> = variants.iter().map(|_| Vec::new()).collect();
+    for (place, rank, event) in told.into_iter().flatten() {
+        by_variant[place].push((rank, event));
     }
     // A file of this name is whole.
     let unfinished = path.with_extension("unfinished");
     let mut writer = TableWriter::create(&unfinished, 1 << 20)?;
     let mut n = 0;
-    for mut events in by_variant.into_values() {
+    for mut events in by_variant {
         // Stable: among equals the session that lost more comes first.
-        events.sort_by_key(|(lost, _)| std::cmp::Reverse(*lost));
-        for (_, rows) in events.into_iter().take(EVENTS) {
+        events.sort_by_key(|(rank, (lost, _))| (std::cmp::Reverse(*lost), *rank));
+        for (_, (_, rows)) in events.into_iter().take(EVENTS) {
             n += 1;
             writer.push(rows)?;
         }
@@ -94,6 +82,44 @@ pub fn write(plan: &Plan, data: &Dataset, run: &Path, models: &Models, raw: bool
     writer.finish()?;
     fs::rename(&unfinished, &path).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(n)
+}
+
+/// How many needs an event lost, and its rows.
+pub type Event = (usize, Vec<ShowcaseRow>);
+
+/// The worst events of a session under these variants (each by its place, with the rank of the session there).
+fn events(
+    data: &Dataset,
+    plan: &Plan,
+    at: usize,
+    (shown, variants): (&[(usize, usize)], &[&Variant]),
+    models: &Models,
+    (tail, raw): (u32, bool),
+) -> Vec<(usize, usize, Event)> {
+    let id = &data.entries()[at].id;
+    let session = match Session::load(data, plan, at) {
+        Ok(session) => session,
+        Err(error) => {
+            tracing::warn!("showcase: {id}: {error:#}");
+            return Vec::new();
+        }
+    };
+    let (mut of, mut replays) = (Vec::new(), Vec::new());
+    for &(place, rank) in shown {
+        let variant = variants[place];
+        match session.accounts(variant, models, (Which::Worst(EVENTS), tail)) {
+            Ok(told) if told.events.is_empty() => {}
+            Ok(told) => {
+                of.push((place, rank));
+                replays.push((variant.id.as_str(), told));
+            }
+            Err(error) => tracing::warn!("showcase: {id} under {}: {error:#}", variant.label),
+        }
+    }
+    of.into_iter()
+        .zip(rows(&replays, raw))
+        .flat_map(|((place, rank), events)| events.into_iter().map(move |event| (place, rank, event)))
+        .collect()
 }
 
 /// The variants that are shown: of too many, some from all over the plan. Controls and what compresses nothing are not.
@@ -147,26 +173,36 @@ fn keep_worst(of: &mut Vec<(f64, String)>) {
     of.truncate(EVENTS);
 }
 
-/// The events of a replay as rows, each with how many needs it lost.
-pub fn rows(variant: &str, of: &Accounts, raw: bool) -> Vec<(usize, Vec<ShowcaseRow>)> {
-    let all: Vec<Told<'_>> = of.events.iter().map(|account| told(&of.log, account)).collect();
-    let quoted = |told: &Told<'_>| {
-        let lines = told.lost.iter().flat_map(|lost| [Some(lost.line.clone()), lost.used.clone()]).flatten();
-        lines
-            .chain(
-                told.parts
-                    .iter()
-                    .flat_map(|part| part.before.into_iter().chain(part.after.iter().copied()).cloned()),
-            )
-            .collect()
+/// The events of replays of one log under variants (by id) as rows.
+pub fn rows(replays: &[(&str, Accounts<'_>)], raw: bool) -> Vec<Vec<Event>> {
+    let Some((_, Accounts { log, .. })) = replays.first() else {
+        return Vec::new();
     };
-    let shots: Vec<Shot> = all.iter().map(|told| Shot { event: None, blocks: quoted(told) }).collect();
-    let words = if raw { Words::raw(&of.log) } else { Words::redacted(&of.log, &shots) };
-    let ids = (variant, of.log.id());
-    all.iter()
-        .zip(&of.events)
-        .map(|(told, account)| (told.lost.len(), told.rows(ids, account, &of.log, &words)))
-        .collect()
+    let all: Vec<Vec<Told<'_>>> = replays
+        .iter()
+        .map(|(_, of)| of.events.iter().map(|account| told(log, account)).collect())
+        .collect();
+    let quoted = |told: &Told<'_>| {
+        let lines = told.lost.iter().flat_map(|lost| [Some(&lost.line), lost.used.as_ref()]).flatten();
+        let blocks = told.parts.iter().flat_map(|part| part.before.into_iter().chain(part.after.iter().copied()));
+        lines.chain(blocks).cloned().collect()
+    };
+    // What is redacted is found once in the log, whatever stands for it under the variants.
+    let words = match raw {
+        true => Words::raw(log),
+        false => {
+            let shots: Vec<Shot> =
+                all.iter().flatten().map(|told| Shot { event: None, blocks: quoted(told) }).collect();
+            Words::redacted(log, &shots)
+        }
+    };
+    let of_replay = |((variant, of), all): (&(&str, Accounts<'_>), Vec<Told<'_>>)| {
+        let rows = |(told, account): (Told<'_>, &Account)| {
+            (told.lost.len(), told.rows((variant, log.id()), account, log, &words))
+        };
+        all.into_iter().zip(&of.events).map(rows).collect()
+    };
+    replays.iter().zip(all).map(of_replay).collect()
 }
 
 /// A need that an event took: the line that says what it is, and that which used it.

@@ -1,18 +1,18 @@
 //! What single events did to a prompt, block by block, and which needs each of them took: for people who read.
 
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
 use super::super::dataset::Dataset;
 use super::super::plan::{Plan, Variant};
-use super::{Models, Prepared, Scene, recipe};
+use super::{Models, Prepared, recipe};
 use crate::context::Block;
 use crate::context::log::Log;
 use crate::context::needs::Need;
 use crate::replay::shadow::Caster;
 use crate::replay::trace::{Trace, traced};
 use crate::replay::watch::Watch;
-use crate::replay::{Event, Observer, Run, replay};
-use crate::scores::readers::Readers;
+use crate::replay::{Event, Observer, Recipe, Run, replay};
 use crate::scores::retention::{Fate, Ledger, fates};
 use crate::text::tokens::Tokenizer;
 
@@ -36,76 +36,98 @@ pub struct Account {
 }
 
 /// A replay, and some of its events.
-pub struct Accounts {
-    pub log: Log,
+pub struct Accounts<'a> {
+    pub log: &'a Log,
     pub n_events: usize,
     pub events: Vec<Account>,
 }
 
-/// Replays a trajectory under a variant, and tells of some events. Needs count that were last mentioned over `tail` turns before.
-///
-/// # Errors
-/// The variant cannot be replayed.
-pub fn accounts(
-    data: &Dataset,
-    plan: &Plan,
+/// A trajectory that is replayed under several variants, to tell of their events.
+pub struct Session<'a> {
+    data: &'a Dataset,
+    plan: &'a Plan,
     index: usize,
-    variant: &Variant,
-    models: &Models,
-    (which, tail): (Which, u32),
-) -> anyhow::Result<Accounts> {
-    let tokenizer = Tokenizer::load(&plan.tokenizer)?;
-    let recipe = recipe(variant, models)?;
-    let mut own = Prepared::load(data, plan, index, false)?;
-    if recipe.bridges() && own.log.n_segments > 1 {
-        own = own.bridged(data, plan, index)?;
+    own: Prepared,
+    /// Over its own compactions, once a variant asks for it.
+    bridged: OnceCell<Prepared>,
+}
+
+impl<'a> Session<'a> {
+    /// # Errors
+    /// The log cannot be read or replayed as it was sent.
+    pub fn load(data: &'a Dataset, plan: &'a Plan, index: usize) -> anyhow::Result<Self> {
+        let own = Prepared::load(data, plan, index, false)?;
+        Ok(Session { data, plan, index, own, bridged: OnceCell::new() })
     }
-    let readers = Readers::default();
-    let scene = Scene::new(&own, &[], plan, &readers);
-    let (log, questions, watch) = (&own.log, &own.questions, &scene.watch);
-    let (run, trace) = traced(log, &recipe, &tokenizer, &questions.needs)?;
-    let ledger = Ledger::of(log, watch, questions, &recipe, (&run, &trace));
-    let caster = Caster {
-        log,
-        watch,
-        trace: &trace,
-        recipe: &recipe,
-        tokenizer: &tokenizer,
-        seed: plan.seed,
-        n_random: 0,
-    };
-    let fates = fates(&caster, questions, &ledger, &run);
-    let headline: HashSet<usize> = questions.headline().map(|(need, _)| need).collect();
-    let is_lost = |&i: &usize| fates[i].lost && headline.contains(&i) && questions.needs.list[i].gap > tail;
-    let lost: Vec<usize> = (0..fates.len()).filter(is_lost).collect();
-    let by_event = takers(&run, &trace, watch, &questions.needs.list, &fates, &lost);
-    let mut chosen: Vec<usize> = match which {
-        Which::Number(number) => (number < run.events.len()).then_some(number).into_iter().collect(),
-        Which::Worst(_) => by_event.keys().copied().collect(),
-    };
-    let taken = |number: &usize| by_event.get(number).map_or(0, Vec::len);
-    chosen.sort_unstable_by_key(|number| (std::cmp::Reverse(taken(number)), *number));
-    if let Which::Worst(most) = which {
-        chosen.truncate(most);
+
+    /// As the variant sees it.
+    fn seen_by(&self, recipe: &Recipe) -> anyhow::Result<&Prepared> {
+        if !recipe.bridges() || self.own.log.n_segments == 1 {
+            return Ok(&self.own);
+        }
+        if self.bridged.get().is_none() {
+            let _ = self.bridged.set(self.own.bridged(self.data, self.plan, self.index)?);
+        }
+        Ok(self.bridged.get().unwrap_or(&self.own))
     }
-    let mut camera = Camera { wanted: chosen.iter().copied().collect(), ..Camera::default() };
-    replay(log, &recipe, &tokenizer, &questions.needs, &mut camera)?;
-    let n_events = run.events.len();
-    let needs = |number: usize| {
-        let list = by_event.get(&number).map_or(&[][..], Vec::as_slice);
-        list.iter().map(|&need| questions.needs.list[need].clone()).collect()
-    };
-    let events = chosen
-        .into_iter()
-        .map(|number| Account {
+
+    /// Replays it under a variant, and tells of some events. Needs count that were last mentioned over `tail` turns before.
+    ///
+    /// # Errors
+    /// The variant cannot be replayed.
+    pub fn accounts(
+        &self,
+        variant: &Variant,
+        models: &Models,
+        (which, tail): (Which, u32),
+    ) -> anyhow::Result<Accounts<'_>> {
+        let tokenizer = Tokenizer::load(&self.plan.tokenizer)?;
+        let recipe = recipe(variant, models)?;
+        let Prepared { log, questions, .. } = self.seen_by(&recipe)?;
+        let watch = Watch::own(log, &questions.needs.atoms);
+        let (run, trace) = traced(log, &recipe, &tokenizer, &questions.needs)?;
+        let ledger = Ledger::of(log, &watch, questions, &recipe, (&run, &trace));
+        let caster = Caster {
+            log,
+            watch: &watch,
+            trace: &trace,
+            recipe: &recipe,
+            tokenizer: &tokenizer,
+            seed: self.plan.seed,
+            n_random: 0,
+        };
+        let fates = fates(&caster, questions, &ledger, &run);
+        let headline: HashSet<usize> = questions.headline().map(|(need, _)| need).collect();
+        let needs = &questions.needs.list;
+        let is_lost = |&i: &usize| fates[i].lost && headline.contains(&i) && needs[i].gap > tail;
+        let lost: Vec<usize> = (0..fates.len()).filter(is_lost).collect();
+        let by_event = takers(&run, &trace, &watch, needs, &fates, &lost);
+        let mut chosen: Vec<usize> = match which {
+            Which::Number(number) => (number < run.events.len()).then_some(number).into_iter().collect(),
+            Which::Worst(_) => by_event.keys().copied().collect(),
+        };
+        let taken = |number: &usize| by_event.get(number).map_or(0, Vec::len);
+        chosen.sort_unstable_by_key(|number| (std::cmp::Reverse(taken(number)), *number));
+        if let Which::Worst(most) = which {
+            chosen.truncate(most);
+        }
+        let mut camera = Camera { wanted: chosen.iter().copied().collect(), ..Camera::default() };
+        if !chosen.is_empty() {
+            replay(log, &recipe, &tokenizer, &questions.needs, &mut camera)?;
+        }
+        let lost_by = |number: usize| {
+            let list = by_event.get(&number).map_or(&[][..], Vec::as_slice);
+            list.iter().map(|&need| needs[need].clone()).collect()
+        };
+        let account = |number: usize| Account {
             number,
             event: run.events[number].clone(),
             before: camera.before.remove(&number).unwrap_or_default(),
-            lost: needs(number),
-        })
-        .collect();
-    drop(scene);
-    Ok(Accounts { log: own.log, n_events, events })
+            lost: lost_by(number),
+        };
+        let events = chosen.into_iter().map(account).collect();
+        Ok(Accounts { log, n_events: run.events.len(), events })
+    }
 }
 
 /// The lost needs by the event that took the last bound mention before they came up.
