@@ -30,22 +30,23 @@ const WINDOW: &str = "window";
 /// What stands for summaries: the ends of what they may be.
 const FORMS: [&str; 2] = ["empty", "oracle"];
 
-/// Replay sessions under a preset at many settings, and print what each saves and loses
+/// Replay sessions under presets at many settings, and print what each saves and loses
 ///
 /// Each `--vary` names a key of the preset with its values; all combinations are replayed. A key is `window`, or one of
 /// its stages, such as `trigger.share`, `scope.keep` or `2.strategy.tokens` (of the second stage): `trajpress show preset NAME`
-/// shows them. A preset that writes summaries is replayed with empty ones and with the oracle's. No model is asked.
+/// shows them. Several presets take the same values. A preset that writes summaries is replayed with empty ones and with the oracle's. No model is asked.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   trajpress sweep logs/ --preset claude-api-clear-tool-uses --vary trigger.tokens=30k,60k,100k --vary scope.keep=3,10
-  trajpress sweep logs/ --preset claude-code --vary window=64k,128k,200k --out swept")]
+  trajpress sweep logs/ --preset claude-code --vary window=64k,128k,200k --out swept
+  trajpress sweep logs/ --preset pi-1.5 --preset codex --vary window=64k,128k")]
 pub struct Args {
     /// Files or folders of logs
     #[arg(required = true)]
     logs: Vec<PathBuf>,
-    /// The preset, one of `trajpress list presets`
-    #[arg(long, value_name = "NAME")]
-    preset: String,
+    /// A preset, one of `trajpress list presets`; may be given several times
+    #[arg(long = "preset", value_name = "NAME", required = true)]
+    presets: Vec<String>,
     /// A key with the values that it takes, as `window=64k,128k`; may be given several times
     #[arg(long, value_name = "KEY=VALUES", required = true, value_parser = vary)]
     vary: Vec<Vary>,
@@ -116,14 +117,14 @@ fn set(vary: &[Vary], choice: &Choice) -> (toml::Table, Option<toml::Value>) {
 }
 
 /// The experiment that replays them.
-fn experiment(preset: &str, vary: &[Vary], choices: &[Choice]) -> anyhow::Result<String> {
-    let policy = &policies::find(preset)?.policy;
+fn experiment(presets: &[String], vary: &[Vary], choices: &[Choice]) -> anyhow::Result<String> {
     let own = Prices { own: true, ..Prices::default() };
     let mut text =
         format!("name = \"sweep\"\ntokenizer = \"o200k\"\nseed = 1\n\n[prices]\n{}", toml::to_string(&own)?);
-    for choice in choices {
+    for (preset, choice) in presets.iter().flat_map(|preset| choices.iter().map(move |choice| (preset, choice))) {
+        let policy = &policies::find(preset)?.policy;
         let (keys, window) = set(vary, choice);
-        let mut table = toml::Table::from_iter([("preset".to_owned(), preset.into())]);
+        let mut table = toml::Table::from_iter([("preset".to_owned(), preset.as_str().into())]);
         table.extend(window.map(|window| (WINDOW.to_owned(), window)));
         if !keys.is_empty() {
             table.insert("set".to_owned(), keys.into());
@@ -138,11 +139,11 @@ fn experiment(preset: &str, vary: &[Vary], choices: &[Choice]) -> anyhow::Result
 }
 
 /// Where a combination, with what stands for its summaries, stands in the plan.
-fn place(plan: &Plan, args: &Args, choice: &Choice, form: Option<&str>) -> anyhow::Result<usize> {
-    let (mut keys, window) = set(&args.vary, choice);
+fn place(plan: &Plan, vary: &[Vary], (preset, choice): (&str, &Choice), form: Option<&str>) -> anyhow::Result<usize> {
+    let (mut keys, window) = set(vary, choice);
     keys.extend(form.map(|form| ("form".to_owned(), form.into())));
     let is_it = |variant: &Variant| {
-        variant.strategy == args.preset
+        variant.strategy == preset
             && variant.strategy_params == keys
             && window.as_ref().is_none_or(|window| variant.trigger_params.get(WINDOW) == Some(window))
     };
@@ -151,6 +152,7 @@ fn place(plan: &Plan, args: &Args, choice: &Choice, form: Option<&str>) -> anyho
 
 /// A row of the table.
 struct Row {
+    preset: String,
     /// Beside the keys.
     values: Vec<String>,
     /// What stands for summaries; none where none are written.
@@ -160,15 +162,17 @@ struct Row {
 
 /// Runs the command.
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
-    let n = args.vary.iter().try_fold(1_usize, |n, of| n.checked_mul(of.values.len()).filter(|n| *n <= MOST));
+    let n = args.vary.iter().try_fold(args.presets.len(), |n, of| n.checked_mul(of.values.len()).filter(|n| *n <= MOST));
     anyhow::ensure!(n.is_some(), "more than {MOST} combinations are asked for\nhint: fewer values");
     let keys: BTreeSet<&str> = args.vary.iter().map(|of| of.key.as_str()).collect();
     anyhow::ensure!(
         keys.len() == args.vary.len(),
         "a key is varied twice\nhint: give all its values in one `--vary`"
     );
+    let named: BTreeSet<&String> = args.presets.iter().collect();
+    anyhow::ensure!(named.len() == args.presets.len(), "a preset is named twice");
     let choices = choices(&args.vary);
-    let text = experiment(&args.preset, &args.vary, &choices)?;
+    let text = experiment(&args.presets, &args.vary, &choices)?;
     let plan = Plan::parse("the grid of `--vary`", &text, &catalogue())?;
     let threads = super::threads(args.threads);
     let (_folder, data) = read(&args.logs, threads, output)?;
@@ -176,17 +180,18 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let table = data.trajectory_rows(&indices)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let sessions = replayed(&data, &table, &indices, &plan, &pool, output)?;
-    let forms: Vec<Option<&str>> = match policies::find(&args.preset)?.policy.summarises() {
-        true => FORMS.map(Some).to_vec(),
-        false => vec![None],
-    };
     let mut rows = Vec::new();
-    for choice in &choices {
-        for form in &forms {
+    for preset in &args.presets {
+        let forms: Vec<Option<&str>> = match policies::find(preset)?.policy.summarises() {
+            true => FORMS.map(Some).to_vec(),
+            false => vec![None],
+        };
+        for (choice, form) in choices.iter().flat_map(|choice| forms.iter().map(move |form| (choice, *form))) {
             rows.push(Row {
+                preset: preset.clone(),
                 values: args.vary.iter().zip(choice).map(|(of, &value)| of.values[value].0.clone()).collect(),
                 form: form.map(str::to_owned),
-                setting: setting(&sessions, place(&plan, args, choice, *form)?),
+                setting: setting(&sessions, place(&plan, &args.vary, (preset, choice), form)?),
             });
         }
     }
@@ -204,7 +209,9 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
 fn page(args: &Args, keys: &[&str], rows: &[Row]) -> Vec<Block> {
     let n = rows.first().map_or(0, |row| row.setting.n_sessions);
     let has_forms = rows.iter().any(|row| row.form.is_some());
-    let mut head: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+    let are_several = args.presets.len() > 1;
+    let mut head: Vec<String> = are_several.then(|| "preset".to_owned()).into_iter().collect();
+    head.extend(keys.iter().map(|key| (*key).to_owned()));
     if has_forms {
         head.push("summaries".to_owned());
     }
@@ -223,7 +230,8 @@ fn page(args: &Args, keys: &[&str], rows: &[Row]) -> Vec<Block> {
     let mut lines = vec![head];
     for row in rows {
         let of = &row.setting;
-        let mut line = row.values.clone();
+        let mut line: Vec<String> = are_several.then(|| row.preset.clone()).into_iter().collect();
+        line.extend(row.values.clone());
         if has_forms {
             line.push(row.form.clone().unwrap_or_default());
         }
@@ -240,7 +248,7 @@ fn page(args: &Args, keys: &[&str], rows: &[Row]) -> Vec<Block> {
         lines.push(line);
     }
     vec![
-        Block::Text(format!("`{}` over {}.\n\n", args.preset, count(n as u64, "session"))),
+        Block::Text(format!("`{}` over {}.\n\n", args.presets.join("`, `"), count(n as u64, "session"))),
         Block::Table { rows: lines, spare: [7, 6, 3, 4].map(|column| fixed + column).to_vec() },
         Block::Text(
             "\nNeeds: what the agent used that it had last seen more than 3 turns before; those of one turn count as one. Worst tenth: of the \
@@ -257,7 +265,7 @@ fn as_json(args: &Args, keys: &[&str], rows: &[Row]) -> Value {
         let values: serde_json::Map<String, Value> =
             keys.iter().zip(&row.values).map(|(key, value)| ((*key).to_owned(), json!(value))).collect();
         json!({
-            "set": values, "summaries": row.form, "sessions": of.n_sessions, "affected_sessions": of.n_affected,
+            "preset": row.preset, "set": values, "summaries": row.form, "sessions": of.n_sessions, "affected_sessions": of.n_affected,
             "compressions": of.n_events, "tokens_saved": of.saved[0], "tokens_saved_billed": of.saved[1], "money_saved": of.saved[2],
             "needs": of.kept.n_items, "needs_kept": of.kept.value, "needs_kept_interval": of.kept.interval.map(|(lo, hi)| [lo, hi]),
             "needs_kept_10th_percentile": of.low,
@@ -266,7 +274,7 @@ fn as_json(args: &Args, keys: &[&str], rows: &[Row]) -> Value {
             "pays_after_calls_1h": of.paid[1].median, "never_pays_1h": of.paid[1].never,
         })
     };
-    json!({ "preset": args.preset, "rows": rows.iter().map(row).collect::<Vec<_>>() })
+    json!({ "presets": args.presets, "rows": rows.iter().map(row).collect::<Vec<_>>() })
 }
 
 /// Writes `sweep.csv`, `sweep.json`, `sweep.svg` and `sweep.png`.
@@ -278,6 +286,7 @@ fn write(out: &std::path::Path, args: &Args, keys: &[&str], rows: &[Row]) -> any
         .iter()
         .map(|row| Drawn {
             family: match (&row.form, row.values.first()) {
+                _ if args.presets.len() > 1 => row.preset.clone(),
                 (Some(form), _) => format!("{form} summaries"),
                 (None, first) => format!("{}={}", keys[0], first.map_or("", String::as_str)),
             },
@@ -285,6 +294,7 @@ fn write(out: &std::path::Path, args: &Args, keys: &[&str], rows: &[Row]) -> any
                 .iter()
                 .zip(&row.values)
                 .map(|(k, v)| format!("{}={v}", short(k)))
+                .chain(row.form.iter().filter(|_| args.presets.len() > 1).map(|form| format!("({form})")))
                 .collect::<Vec<_>>()
                 .join(" "),
             saved: row.setting.saved[0],
@@ -391,17 +401,14 @@ mod tests {
     #[test]
     fn an_experiment_has_a_row_a_combination_and_form() {
         let vary = ["window=64k,128k", "strategy.files=0,5"].map(|text| vary(text).unwrap());
-        let text = experiment("claude-code", &vary, &choices(&vary)).unwrap();
-        let plan = Plan::parse("sweep", &text, &catalogue()).unwrap();
-        let args = Args {
-            logs: Vec::new(),
-            preset: "claude-code".to_owned(),
-            vary: vary.to_vec(),
-            out: None,
-            threads: 1,
+        let presets = ["claude-code", "codex"].map(str::to_owned);
+        let planned = |presets: &[String], vary: &[Vary]| {
+            let text = experiment(presets, vary, &choices(vary)).unwrap();
+            Plan::parse("sweep", &text, &catalogue()).unwrap()
         };
+        let plan = planned(&presets[..1], &vary);
         let label = |choice: [usize; 2], form| {
-            let place = place(&plan, &args, &choice.to_vec(), Some(form)).unwrap();
+            let place = place(&plan, &vary, ("claude-code", &choice.to_vec()), Some(form)).unwrap();
             plan.variants[place].label.clone()
         };
         assert_eq!(
@@ -409,5 +416,14 @@ mod tests {
             "claude-code(strategy.files=0) @ 64k, less kept free [no summary]"
         );
         assert_eq!(label([1, 1], "oracle"), "claude-code(strategy.files=5) @ 128k [oracle's summary]");
+        // Of two presets each has all the combinations.
+        let plan = planned(&presets, &vary[..1]);
+        let label = |preset, choice: usize| {
+            let place = place(&plan, &vary[..1], (preset, &vec![choice]), Some("empty")).unwrap();
+            plan.variants[place].label.clone()
+        };
+        assert_eq!(plan.variants.iter().filter(|variant| variant.strategy == "codex").count(), 4);
+        assert!(label("codex", 1).starts_with("codex @ 128k"), "{}", label("codex", 1));
+        assert!(label("claude-code", 0).starts_with("claude-code @ 64k"), "{}", label("claude-code", 0));
     }
 }
