@@ -168,9 +168,23 @@ fn a_sweep_has_a_row_a_combination() {
     assert_eq!(rows[2]["compressions"], 0, "all 24 results stay");
     let csv = fs::read_to_string(out.join("sweep.csv")).unwrap();
     assert_eq!(csv.lines().count(), 5);
-    assert!(csv.starts_with("scope.keep,trigger.tokens,summaries,"), "{csv}");
+    assert!(csv.starts_with("preset,scope.keep,trigger.tokens,summaries,"), "{csv}");
     assert!(fs::read_to_string(out.join("sweep.svg")).unwrap().contains("keep=3 tokens=2k"));
     assert!(fs::metadata(out.join("sweep.png")).unwrap().len() > 1_000);
+    // Of several presets each has its rows, and those that summarise both ends.
+    let done = sweep(&["--preset", "codex", "--vary", "window=2k,4k", "--json"]);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let json: Value = serde_json::from_slice(&done.stdout).unwrap();
+    let rows = json["rows"].as_array().unwrap().iter();
+    let told: Vec<(&str, &str, Option<&str>)> = rows
+        .map(|row| (row["preset"].as_str().unwrap(), row["set"]["window"].as_str().unwrap(), row["summaries"].as_str()))
+        .collect();
+    let (api, codex) = ("claude-api-clear-tool-uses", "codex");
+    let ends = [Some("empty"), Some("oracle")];
+    let expected = [(api, "2k", None), (api, "4k", None)].into_iter().chain(
+        ["2k", "4k"].into_iter().flat_map(|window| ends.map(|end| (codex, window, end))),
+    );
+    assert_eq!(told, expected.collect::<Vec<_>>());
     let wrong = sweep(&["--vary", "scope.kept=3"]);
     assert_eq!(wrong.status.code(), Some(2));
     let text = String::from_utf8(wrong.stderr).unwrap();

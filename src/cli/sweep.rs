@@ -333,12 +333,12 @@ fn csv(keys: &[&str], value: &Value) -> String {
     };
     let mut lines = Vec::new();
     for row in value["rows"].as_array().into_iter().flatten().filter_map(Value::as_object) {
-        let (mut heads, mut cells) = (Vec::new(), Vec::new());
+        let (mut heads, mut cells) = (vec!["preset".to_owned()], vec![cell(&row["preset"])]);
         for key in keys {
             heads.push(escape::csv(key));
             cells.push(cell(&row["set"][*key]));
         }
-        for (key, value) in row.iter().filter(|(key, _)| *key != "set") {
+        for (key, value) in row.iter().filter(|(key, _)| !["preset", "set"].contains(&key.as_str())) {
             if key.ends_with("_interval") {
                 heads.extend(["lo", "hi"].map(|end| format!("{key}_{end}")));
                 cells.extend([&value[0], &value[1]].map(cell));
