@@ -2,7 +2,8 @@
 //!
 //! They are found by the scores of a finished run and replayed once more. Texts are redacted by what their whole log tells.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
@@ -13,7 +14,7 @@ use rayon::prelude::*;
 use crate::context::log::Log;
 use crate::context::needs::Need;
 use crate::context::{Block, Content, Piece, speaker};
-use crate::experiment::cell::{Account, Accounts, Models, Session, Which};
+use crate::experiment::cell::{Account, Accounts, Models, Shelf, Which, accounts};
 use crate::experiment::{Dataset, Plan, Variant};
 use crate::export::camera::Shot;
 use crate::export::words::Words;
@@ -38,7 +39,12 @@ const MOST: usize = 40_000;
 ///
 /// # Errors
 /// The scores cannot be read, the table cannot be written. A session that cannot be replayed is left out.
-pub fn write(plan: &Plan, data: &Dataset, run: &Path, models: &Models, raw: bool) -> anyhow::Result<usize> {
+pub fn write(
+    (data, plan, shelf): (&Dataset, &Plan, &Shelf),
+    run: &Path,
+    models: &Models,
+    raw: bool,
+) -> anyhow::Result<usize> {
     let path = run.join(format!("{}.parquet", ShowcaseRow::TABLE));
     if reach::is_there(&path)? {
         return Ok(0);
@@ -52,74 +58,66 @@ pub fn write(plan: &Plan, data: &Dataset, run: &Path, models: &Models, raw: bool
     let worst = worst(&run.join(format!("{}.parquet", ScoreValue::TABLE)), &variants, tail)?;
     let index: HashMap<&str, usize> =
         data.entries().iter().enumerate().map(|(at, entry)| (entry.id.as_str(), at)).collect();
-    // By session, so that each is read once: the places of the variants under which it is shown, and its rank there.
-    let mut sessions: BTreeMap<usize, Vec<(usize, usize)>> = BTreeMap::new();
-    for (place, variant) in variants.iter().enumerate() {
-        for (rank, id) in worst.get(&variant.id).into_iter().flatten().enumerate() {
-            if let Some(&at) = index.get(id.as_str()) {
-                sessions.entry(at).or_default().push((place, rank));
-            }
-        }
-    }
-    let told: Vec<Vec<(usize, usize, Event)>> =
-        sessions.into_par_iter().map(|(at, shown)| events(data, plan, at, (&shown, &variants), models, (tail, raw))).collect();
-    let mut by_variant: Vec<Vec<(usize, Event)>> = variants.iter().map(|_| Vec::new()).collect();
-    for (place, rank, event) in told.into_iter().flatten() {
-        by_variant[place].push((rank, event));
-    }
+    let told: Vec<Vec<Vec<ShowcaseRow>>> = variants
+        .par_iter()
+        .map(|variant| {
+            let worst = worst.get(&variant.id).into_iter().flatten();
+            let sessions = worst.filter_map(|(lost, id)| Some((*lost, *index.get(id.as_str())?)));
+            events((data, plan, shelf), variant, sessions, models, tail, raw)
+        })
+        .collect();
     // A file of this name is whole.
     let unfinished = path.with_extension("unfinished");
     let mut writer = TableWriter::create(&unfinished, 1 << 20)?;
     let mut n = 0;
-    for mut events in by_variant {
-        // Stable: among equals the session that lost more comes first.
-        events.sort_by_key(|(rank, (lost, _))| (std::cmp::Reverse(*lost), *rank));
-        for (_, (_, rows)) in events.into_iter().take(EVENTS) {
-            n += 1;
-            writer.push(rows)?;
-        }
+    for rows in told.into_iter().flatten() {
+        n += 1;
+        writer.push(rows)?;
     }
     writer.finish()?;
     fs::rename(&unfinished, &path).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(n)
 }
 
-/// How many needs an event lost, and its rows.
-pub type Event = (usize, Vec<ShowcaseRow>);
-
-/// The worst events of a session under these variants (each by its place, with the rank of the session there).
+/// The worst events of a variant, as rows. Sessions come with what each lost, the worst first: once there are so many events that each
+/// took more than the next session lost, it is left out with those behind it.
 fn events(
-    data: &Dataset,
-    plan: &Plan,
-    at: usize,
-    (shown, variants): (&[(usize, usize)], &[&Variant]),
+    all: (&Dataset, &Plan, &Shelf),
+    variant: &Variant,
+    sessions: impl Iterator<Item = (f64, usize)>,
     models: &Models,
-    (tail, raw): (u32, bool),
-) -> Vec<(usize, usize, Event)> {
-    let id = &data.entries()[at].id;
-    let session = match Session::load(data, plan, at) {
-        Ok(session) => session,
-        Err(error) => {
-            tracing::warn!("showcase: {id}: {error:#}");
-            return Vec::new();
+    tail: u32,
+    raw: bool,
+) -> Vec<Vec<ShowcaseRow>> {
+    let mut replays: Vec<Accounts> = Vec::new();
+    // By event, how many needs it took, in which replay, and where there.
+    let mut best: Vec<(Reverse<usize>, usize, usize)> = Vec::new();
+    for (lost, index) in sessions {
+        if best.get(EVENTS - 1).is_some_and(|(Reverse(least), ..)| *least as f64 > lost) {
+            break;
         }
-    };
-    let (mut of, mut replays) = (Vec::new(), Vec::new());
-    for &(place, rank) in shown {
-        let variant = variants[place];
-        match session.accounts(variant, models, (Which::Worst(EVENTS), tail)) {
-            Ok(told) if told.events.is_empty() => {}
+        match accounts(all, index, variant, models, (Which::Worst(EVENTS), tail)) {
             Ok(told) => {
-                of.push((place, rank));
-                replays.push((variant.id.as_str(), told));
+                let of = |(at, event): (usize, &Account)| (Reverse(event.lost.len()), replays.len(), at);
+                best.extend(told.events.iter().enumerate().map(of));
+                best.sort_unstable();
+                best.truncate(EVENTS);
+                replays.push(told);
             }
-            Err(error) => tracing::warn!("showcase: {id} under {}: {error:#}", variant.label),
+            Err(error) => {
+                let id = &all.0.entries()[index].id;
+                tracing::warn!("showcase: {id} under {}: {error:#}", variant.label);
+            }
         }
     }
-    of.into_iter()
-        .zip(rows(&replays, raw))
-        .flat_map(|((place, rank), events)| events.into_iter().map(move |event| (place, rank, event)))
-        .collect()
+    let mut shown: BTreeMap<(usize, usize), Vec<ShowcaseRow>> = BTreeMap::new();
+    for (replay, of) in replays.iter().enumerate() {
+        let places: Vec<usize> = best.iter().filter(|(_, of, _)| *of == replay).map(|(.., at)| *at).collect();
+        let events: Vec<&Account> = places.iter().map(|&at| &of.events[at]).collect();
+        let rows = if events.is_empty() { Vec::new() } else { rows(&variant.id, of.log(), &events, raw) };
+        shown.extend(places.into_iter().map(|at| (replay, at)).zip(rows));
+    }
+    best.iter().filter_map(|(_, replay, at)| shown.remove(&(*replay, *at))).collect()
 }
 
 /// The variants that are shown: of too many, some from all over the plan. Controls and what compresses nothing are not.
@@ -138,10 +136,13 @@ fn shown(plan: &Plan) -> anyhow::Result<Vec<&Variant>> {
     Ok(if n <= VARIANTS { all } else { (0..VARIANTS).map(|i| all[i * n / VARIANTS]).collect() })
 }
 
+/// By variant, what sessions lost, with their ids.
+type Sessions = HashMap<String, Vec<(f64, String)>>;
+
 /// By variant, the sessions that lost most, the worst first.
-fn worst(path: &Path, variants: &[&Variant], tail: u32) -> anyhow::Result<HashMap<String, Vec<String>>> {
+fn worst(path: &Path, variants: &[&Variant], tail: u32) -> anyhow::Result<Sessions> {
     let stratum = format!("set=common tail={tail}");
-    let mut lost: HashMap<String, Vec<(f64, String)>> =
+    let mut lost: Sessions =
         variants.iter().map(|variant| (variant.id.clone(), Vec::new())).collect();
     let table: TableReader<ScoreValue> = TableReader::open(path)?;
     for row_group in 0..table.row_groups().len() {
@@ -159,13 +160,8 @@ fn worst(path: &Path, variants: &[&Variant], tail: u32) -> anyhow::Result<HashMa
             }
         })?;
     }
-    Ok(lost
-        .into_iter()
-        .map(|(variant, mut of)| {
-            keep_worst(&mut of);
-            (variant, of.into_iter().map(|(_, id)| id).collect())
-        })
-        .collect())
+    lost.values_mut().for_each(keep_worst);
+    Ok(lost)
 }
 
 fn keep_worst(of: &mut Vec<(f64, String)>) {
@@ -173,36 +169,23 @@ fn keep_worst(of: &mut Vec<(f64, String)>) {
     of.truncate(EVENTS);
 }
 
-/// The events of replays of one log under variants (by id) as rows.
-pub fn rows(replays: &[(&str, Accounts<'_>)], raw: bool) -> Vec<Vec<Event>> {
-    let Some((_, Accounts { log, .. })) = replays.first() else {
-        return Vec::new();
-    };
-    let all: Vec<Vec<Told<'_>>> = replays
-        .iter()
-        .map(|(_, of)| of.events.iter().map(|account| told(log, account)).collect())
-        .collect();
+/// Events of a replay as rows.
+pub fn rows<A: Borrow<Account>>(variant: &str, log: &Log, events: &[A], raw: bool) -> Vec<Vec<ShowcaseRow>> {
+    let all: Vec<Told<'_>> = events.iter().map(|account| told(log, account.borrow())).collect();
     let quoted = |told: &Told<'_>| {
-        let lines = told.lost.iter().flat_map(|lost| [Some(&lost.line), lost.used.as_ref()]).flatten();
-        let blocks = told.parts.iter().flat_map(|part| part.before.into_iter().chain(part.after.iter().copied()));
-        lines.chain(blocks).cloned().collect()
+        let lines = told.lost.iter().flat_map(|lost| [Some(lost.line.clone()), lost.used.clone()]).flatten();
+        lines
+            .chain(
+                told.parts
+                    .iter()
+                    .flat_map(|part| part.before.into_iter().chain(part.after.iter().copied()).cloned()),
+            )
+            .collect()
     };
-    // What is redacted is found once in the log, whatever stands for it under the variants.
-    let words = match raw {
-        true => Words::raw(log),
-        false => {
-            let shots: Vec<Shot> =
-                all.iter().flatten().map(|told| Shot { event: None, blocks: quoted(told) }).collect();
-            Words::redacted(log, &shots)
-        }
-    };
-    let of_replay = |((variant, of), all): (&(&str, Accounts<'_>), Vec<Told<'_>>)| {
-        let rows = |(told, account): (Told<'_>, &Account)| {
-            (told.lost.len(), told.rows((variant, log.id()), account, log, &words))
-        };
-        all.into_iter().zip(&of.events).map(rows).collect()
-    };
-    replays.iter().zip(all).map(of_replay).collect()
+    let shots: Vec<Shot> = all.iter().map(|told| Shot { event: None, blocks: quoted(told) }).collect();
+    let words = if raw { Words::raw(log) } else { Words::redacted(log, &shots) };
+    let ids = (variant, log.id());
+    all.iter().zip(events).map(|(told, account)| told.rows(ids, account.borrow(), log, &words)).collect()
 }
 
 /// A need that an event took: the line that says what it is, and that which used it.

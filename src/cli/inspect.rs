@@ -10,7 +10,7 @@ use super::{ExitStatus, Output, catalogue, columns, count, print};
 use crate::context::log::Log;
 use crate::context::needs::Needs;
 use crate::context::{Block, Content};
-use crate::experiment::cell::{Session, Which, recipe};
+use crate::experiment::cell::{Shelf, Which, accounts, recipe};
 use crate::experiment::{Dataset, Plan, Variant};
 use crate::files::reach;
 use crate::replay::{Event, Observer, Run, replay};
@@ -117,14 +117,14 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let tokenizer = Tokenizer::load(&plan.tokenizer)?;
     let models = args.using.open([variant], &Named::default(), 1)?.models();
     if let Some(number) = args.event {
-        let session = Session::load(&data, &plan, index)?;
-        let told = session.accounts(variant, &models, (Which::Number(number), 0))?;
+        let all = (&data, &plan, &Shelf::default());
+        let told = accounts(all, index, variant, &models, (Which::Number(number), 0))?;
         anyhow::ensure!(
             !told.events.is_empty(),
             "no event {number}: {} in this replay",
             count(told.n_events as u64, "event")
         );
-        return event::show(told, args.all, args.width, output);
+        return event::show(&told, args.all, args.width, output);
     }
     let recipe = recipe(variant, &models)?;
     let log = if recipe.bridges() { data.log(index, true)? } else { log };

@@ -163,7 +163,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     })?;
     if outcome.finished {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads(args)).build()?;
-        pool.install(|| showcase::write(&plan, &data, out, &models, args.raw))?;
+        pool.install(|| showcase::write((&data, &plan, &shelf), out, &models, args.raw))?;
     }
     tell(&outcome, out, output);
     if !output.quiet {

@@ -102,13 +102,26 @@ pub fn traced(
     tokenizer: &Tokenizer,
     needs: &Needs,
 ) -> anyhow::Result<(Run, Trace)> {
-    let mut recorder = Recorder { log, trace: Trace::default(), left: Vec::new() };
+    traced_before(log, recipe, tokenizer, needs, &mut |_| ())
+}
+
+/// The same; shows the scope of each event as it was before it, in turn.
+///
+/// # Errors
+/// As [`replay`].
+pub fn traced_before(
+    log: &Log,
+    recipe: &Recipe,
+    tokenizer: &Tokenizer,
+    needs: &Needs,
+    before: &mut dyn FnMut(&[Block]),
+) -> anyhow::Result<(Run, Trace)> {
+    let mut recorder = Recorder { log, trace: Trace::default(), left: Vec::new(), before };
     // A turn has two moves, as a rule.
     recorder.trace.moves.reserve(2 * log.turns.len());
     recorder.trace.ends.reserve(log.n_steps());
     let run = replay(log, recipe, tokenizer, needs, &mut recorder)?;
-    let Recorder { mut trace, left, .. } = recorder;
-    drop(left);
+    let Recorder { mut trace, .. } = recorder;
     trace.tokens_sent = run.decisions.iter().map(|decision| decision.tokens_sent).collect();
     trace.moves.shrink_to_fit();
     trace.changes.shrink_to_fit();
@@ -123,6 +136,7 @@ struct Recorder<'a> {
     trace: Trace,
     /// The block of the trace of each that an event left, by [`Block::left`] less 1.
     left: Vec<u32>,
+    before: &'a mut dyn FnMut(&[Block]),
 }
 
 impl Recorder<'_> {
@@ -180,6 +194,7 @@ impl Observer for Recorder<'_> {
     }
 
     fn compressed(&mut self, before: &[Block], event: &Event, until: u32) {
+        (self.before)(before);
         let gone = self.blocks(before.iter().filter(|block| block.fresh), until);
         let taken = event.taken.iter().cloned().flatten().map(|left| self.left[left as usize - 1]);
         let taken = ranges(taken);

@@ -15,17 +15,15 @@ use crate::text::escape;
 const WIDE: usize = 100;
 
 /// Prints the first event of these; `all` shows what was kept, too. So many characters of each text.
-pub(super) fn show(of: Accounts<'_>, all: bool, most: usize, output: Output) -> anyhow::Result<ExitStatus> {
-    let of = [("", of)];
-    let rows = showcase::rows(&of, true).into_iter().flatten().next();
-    let [(_, of)] = of;
-    let Some((account, (_, rows))) = of.events.first().zip(rows) else {
+pub(super) fn show(of: &Accounts, all: bool, most: usize, output: Output) -> anyhow::Result<ExitStatus> {
+    let rows = showcase::rows("", of.log(), &of.events, true).into_iter().next();
+    let Some((account, rows)) = of.events.first().zip(rows) else {
         return Ok(ExitStatus::Failed);
     };
     let event = &account.event;
     if output.json {
         let shown =
-            |b: &Block| json!({"turn": b.turn, "tokens": b.tokens, "how": how(b), "text": b.text(of.log)});
+            |b: &Block| json!({"turn": b.turn, "tokens": b.tokens, "how": how(b), "text": b.text(of.log())});
         let lost = rows.iter().filter(|row| row.what == "lost").map(|row| {
             json!({"atom": row.atom, "stood": row.at, "line": row.text, "needed": row.needed, "used": row.text_after})
         });

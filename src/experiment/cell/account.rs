@@ -1,18 +1,18 @@
 //! What single events did to a prompt, block by block, and which needs each of them took: for people who read.
 
-use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use super::super::dataset::Dataset;
 use super::super::plan::{Plan, Variant};
-use super::{Models, Prepared, recipe};
+use super::{Models, Prepared, Shelf, recipe};
 use crate::context::Block;
 use crate::context::log::Log;
 use crate::context::needs::Need;
 use crate::replay::shadow::Caster;
-use crate::replay::trace::{Trace, traced};
+use crate::replay::trace::{Trace, traced_before};
 use crate::replay::watch::Watch;
-use crate::replay::{Event, Observer, Recipe, Run, replay};
+use crate::replay::{Event, Run};
 use crate::scores::retention::{Fate, Ledger, fates};
 use crate::text::tokens::Tokenizer;
 
@@ -36,98 +36,89 @@ pub struct Account {
 }
 
 /// A replay, and some of its events.
-pub struct Accounts<'a> {
-    pub log: &'a Log,
+pub struct Accounts {
+    session: Arc<Prepared>,
     pub n_events: usize,
     pub events: Vec<Account>,
 }
 
-/// A trajectory that is replayed under several variants, to tell of their events.
-pub struct Session<'a> {
-    data: &'a Dataset,
-    plan: &'a Plan,
-    index: usize,
-    own: Prepared,
-    /// Over its own compactions, once a variant asks for it.
-    bridged: OnceCell<Prepared>,
+impl Accounts {
+    /// The log as the variant saw it.
+    pub fn log(&self) -> &Log {
+        &self.session.log
+    }
 }
 
-impl<'a> Session<'a> {
-    /// # Errors
-    /// The log cannot be read or replayed as it was sent.
-    pub fn load(data: &'a Dataset, plan: &'a Plan, index: usize) -> anyhow::Result<Self> {
-        let own = Prepared::load(data, plan, index, false)?;
-        Ok(Session { data, plan, index, own, bridged: OnceCell::new() })
-    }
+/// Blocks of scopes that are kept while it is not known yet whose event is told. Of what is beyond it the replay is done again.
+const KEPT: usize = 100_000;
 
-    /// As the variant sees it.
-    fn seen_by(&self, recipe: &Recipe) -> anyhow::Result<&Prepared> {
-        if !recipe.bridges() || self.own.log.n_segments == 1 {
-            return Ok(&self.own);
-        }
-        if self.bridged.get().is_none() {
-            let _ = self.bridged.set(self.own.bridged(self.data, self.plan, self.index)?);
-        }
-        Ok(self.bridged.get().unwrap_or(&self.own))
+/// Replays a trajectory under a variant, and tells of some events. Needs count that were last mentioned over `tail` turns before.
+///
+/// # Errors
+/// The variant cannot be replayed.
+pub fn accounts(
+    (data, plan, shelf): (&Dataset, &Plan, &Shelf),
+    index: usize,
+    variant: &Variant,
+    models: &Models,
+    (which, tail): (Which, u32),
+) -> anyhow::Result<Accounts> {
+    let tokenizer = Tokenizer::load(&plan.tokenizer)?;
+    let recipe = recipe(variant, models)?;
+    let mut session = shelf.get(data, plan, index)?;
+    if recipe.bridges() && session.log.n_segments > 1 {
+        session = Arc::new(session.bridged(data, plan, index)?);
     }
-
-    /// Replays it under a variant, and tells of some events. Needs count that were last mentioned over `tail` turns before.
-    ///
-    /// # Errors
-    /// The variant cannot be replayed.
-    pub fn accounts(
-        &self,
-        variant: &Variant,
-        models: &Models,
-        (which, tail): (Which, u32),
-    ) -> anyhow::Result<Accounts<'_>> {
-        let tokenizer = Tokenizer::load(&self.plan.tokenizer)?;
-        let recipe = recipe(variant, models)?;
-        let Prepared { log, questions, .. } = self.seen_by(&recipe)?;
-        let watch = Watch::own(log, &questions.needs.atoms);
-        let (run, trace) = traced(log, &recipe, &tokenizer, &questions.needs)?;
-        let ledger = Ledger::of(log, &watch, questions, &recipe, (&run, &trace));
-        let caster = Caster {
-            log,
-            watch: &watch,
-            trace: &trace,
-            recipe: &recipe,
-            tokenizer: &tokenizer,
-            seed: self.plan.seed,
-            n_random: 0,
-        };
-        let fates = fates(&caster, questions, &ledger, &run);
-        let headline: HashSet<usize> = questions.headline().map(|(need, _)| need).collect();
-        let needs = &questions.needs.list;
-        let is_lost = |&i: &usize| fates[i].lost && headline.contains(&i) && needs[i].gap > tail;
-        let lost: Vec<usize> = (0..fates.len()).filter(is_lost).collect();
-        let by_event = takers(&run, &trace, &watch, needs, &fates, &lost);
-        let mut chosen: Vec<usize> = match which {
-            Which::Number(number) => (number < run.events.len()).then_some(number).into_iter().collect(),
-            Which::Worst(_) => by_event.keys().copied().collect(),
-        };
-        let taken = |number: &usize| by_event.get(number).map_or(0, Vec::len);
-        chosen.sort_unstable_by_key(|number| (std::cmp::Reverse(taken(number)), *number));
-        if let Which::Worst(most) = which {
-            chosen.truncate(most);
-        }
-        let mut camera = Camera { wanted: chosen.iter().copied().collect(), ..Camera::default() };
-        if !chosen.is_empty() {
-            replay(log, &recipe, &tokenizer, &questions.needs, &mut camera)?;
-        }
-        let lost_by = |number: usize| {
-            let list = by_event.get(&number).map_or(&[][..], Vec::as_slice);
-            list.iter().map(|&need| needs[need].clone()).collect()
-        };
-        let account = |number: usize| Account {
-            number,
-            event: run.events[number].clone(),
-            before: camera.before.remove(&number).unwrap_or_default(),
-            lost: lost_by(number),
-        };
-        let events = chosen.into_iter().map(account).collect();
-        Ok(Accounts { log, n_events: run.events.len(), events })
+    let Prepared { log, questions, .. } = &*session;
+    let (needs, watch) = (&questions.needs.list, Watch::own(log, &questions.needs.atoms));
+    let (mut scopes, mut n_kept) = (Vec::new(), 0);
+    let (run, trace) = traced_before(log, &recipe, &tokenizer, &questions.needs, &mut |before| {
+        n_kept += before.len();
+        scopes.push((n_kept <= KEPT).then(|| before.to_vec()));
+    })?;
+    let ledger = Ledger::of(log, &watch, questions, &recipe, (&run, &trace));
+    let caster = Caster {
+        log,
+        watch: &watch,
+        trace: &trace,
+        recipe: &recipe,
+        tokenizer: &tokenizer,
+        seed: plan.seed,
+        n_random: 0,
+    };
+    let fates = fates(&caster, questions, &ledger, &run);
+    let headline: HashSet<usize> = questions.headline().map(|(need, _)| need).collect();
+    let is_lost = |&i: &usize| fates[i].lost && headline.contains(&i) && needs[i].gap > tail;
+    let lost: Vec<usize> = (0..fates.len()).filter(is_lost).collect();
+    let by_event = takers(&run, &trace, &watch, needs, &fates, &lost);
+    let mut chosen: Vec<usize> = match which {
+        Which::Number(number) => (number < run.events.len()).then_some(number).into_iter().collect(),
+        Which::Worst(_) => by_event.keys().copied().collect(),
+    };
+    let taken = |number: &usize| by_event.get(number).map_or(0, Vec::len);
+    chosen.sort_unstable_by_key(|number| (std::cmp::Reverse(taken(number)), *number));
+    if let Which::Worst(most) = which {
+        chosen.truncate(most);
     }
+    if chosen.iter().any(|&number| scopes[number].is_none()) {
+        let mut number = 0..;
+        scopes.clear();
+        traced_before(log, &recipe, &tokenizer, &questions.needs, &mut |before| {
+            scopes.push(number.next().filter(|number| chosen.contains(number)).map(|_| before.to_vec()));
+        })?;
+    }
+    let lost_by = |number: usize| {
+        let list = by_event.get(&number).map_or(&[][..], Vec::as_slice);
+        list.iter().map(|&need| needs[need].clone()).collect()
+    };
+    let account = |number: usize| Account {
+        number,
+        event: run.events[number].clone(),
+        before: scopes[number].take().unwrap_or_default(),
+        lost: lost_by(number),
+    };
+    let (events, n_events) = (chosen.into_iter().map(account).collect(), run.events.len());
+    Ok(Accounts { session, n_events, events })
 }
 
 /// The lost needs by the event that took the last bound mention before they came up.
@@ -169,21 +160,4 @@ fn takers(
         }
     }
     by_event
-}
-
-/// Keeps the scopes of some events as they were.
-#[derive(Default)]
-struct Camera {
-    wanted: HashSet<usize>,
-    before: HashMap<usize, Vec<Block>>,
-    n_events: usize,
-}
-
-impl Observer for Camera {
-    fn compressed(&mut self, before: &[Block], _: &Event, _: u32) {
-        if self.wanted.contains(&self.n_events) {
-            self.before.insert(self.n_events, before.to_vec());
-        }
-        self.n_events += 1;
-    }
 }

@@ -34,7 +34,7 @@ use crate::strategies;
 use crate::text::tokens::Tokenizer;
 use crate::triggers;
 
-pub use account::{Account, Accounts, Session, Which};
+pub use account::{Account, Accounts, Which, accounts};
 pub use losses::{Bridged, Loss, bridged, losses, unsent};
 pub use plays::{Played, Plays, plays};
 use replays::Replays;
