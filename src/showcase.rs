@@ -24,9 +24,10 @@ use crate::store::{Row as _, ScoreValue, ShowcaseRow, TableReader, TableWriter};
 use crate::strategies;
 use crate::trajectory::Role;
 
-/// Variants at most, and events of each.
+/// Variants at most, events of each, and sessions that are replayed for them.
 const VARIANTS: usize = 12;
 const EVENTS: usize = 5;
+const SESSIONS: usize = 3;
 /// Reference tail of the headline, in turns, where a run has it.
 const TAIL: u32 = 10;
 /// Characters of a text, of one that is there as it was, and of all of an event, at most.
@@ -153,7 +154,7 @@ fn worst(path: &Path, variants: &[&Variant], tail: u32) -> anyhow::Result<Sessio
                 let weight = row.value.map_or(0.0, |kept| (1.0 - kept) * row.weight);
                 if let Some(of) = lost.get_mut(&*row.variant).filter(|_| weight > 0.0) {
                     of.push((weight, row.trajectory.to_string()));
-                    if of.len() > 4 * EVENTS {
+                    if of.len() > 4 * SESSIONS {
                         keep_worst(of);
                     }
                 }
@@ -166,7 +167,7 @@ fn worst(path: &Path, variants: &[&Variant], tail: u32) -> anyhow::Result<Sessio
 
 fn keep_worst(of: &mut Vec<(f64, String)>) {
     of.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    of.truncate(EVENTS);
+    of.truncate(SESSIONS);
 }
 
 /// Events of a replay as rows.
@@ -384,6 +385,6 @@ mod tests {
         let mut of: Vec<(f64, String)> = (0..8).map(|n| (f64::from(n % 4), format!("{n}"))).collect();
         keep_worst(&mut of);
         let ids: Vec<&str> = of.iter().map(|(_, id)| id.as_str()).collect();
-        assert_eq!(ids, ["3", "7", "2", "6", "1"]);
+        assert_eq!(ids, ["3", "7", "2"]);
     }
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::row::table;
 
 table! {
-    /// The five events that took most of what was needed later, of at most 12 variants: what was lost, and what became of each
-    /// block. The only table of a run with text of logs; secrets and personal data are placeholders, and long texts are cut.
+    /// The five events that took most of what was needed later, in the three sessions that lost most, of at most 12 variants:
+    /// what was lost, and what became of each block. The only table of a run with text of logs; secrets and personal data are
+    /// placeholders, and long texts are cut.
     pub struct ShowcaseRow in "showcase" {
         /// Variant id.
         pub variant: Arc<str>,
