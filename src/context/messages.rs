@@ -274,6 +274,8 @@ pub struct Messages {
     counter: Counter,
     /// Whether the task stands in every prompt, as system messages do.
     pins_task: bool,
+    /// Whether what the system says may go, and the tools alone stand in every prompt.
+    pub drops_system: bool,
     /// Whether the results of one reply are one message.
     joins_results: bool,
     /// Who says what events put there.
@@ -360,12 +362,14 @@ impl Messages {
         let units = self.counter.of_block(log, block) + self.counter.around(log, block);
         let calls = step.is_some_and(|step| log.kind(step) == Kind::Action);
         let is_whole = matches!(block.content, Content::Step(_));
-        let is_pinned = who == Who::System || self.pins_task && step.is_some_and(|step| log.is_pinned(step));
-        let is_one = who == Who::Assistant || self.joins_results && who == Who::Tool;
         let is_tools = |step: u32| log.kind(step) == Kind::Tools;
+        let is_pinned = who == Who::System && (!self.drops_system || step.is_some_and(is_tools))
+            || self.pins_task && step.is_some_and(|step| log.is_pinned(step));
+        let is_one = who == Who::Assistant || self.joins_results && who == Who::Tool;
         // The tools are no message: they stand with what the system says.
         let joins = |last: &Message| {
             who == Who::System
+                && !self.drops_system
                 && (step.is_some_and(is_tools) || last.blocks.len() == 1 && is_tools(last.step))
         };
         match self.list.last_mut() {

@@ -53,6 +53,10 @@ pub struct Policy {
     /// Whether what an event puts there may be longer than what stood there, as some products let it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub grows: bool,
+    /// Whether an event may part a call from its result, as some products do, though no provider takes it: each prompt that holds one
+    /// without the other is told as a violation.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub parts_pairs: bool,
     /// Who says what an event puts there: so it stands in exported prompts, and counts where roles do.
     #[serde(default, skip_serializing_if = "is_user")]
     pub summary_role: Speaker,
@@ -168,6 +172,7 @@ impl Policy {
                 window: self.window - self.reserve,
                 joins_results: self.joins_results,
                 grows: self.grows,
+                parts_pairs: self.parts_pairs,
                 made_by: self.summary_role,
             }),
             seed,

@@ -40,6 +40,7 @@ struct Case {
     reserve: Option<u64>,
     head: Option<Head>,
     counter: Option<Counter>,
+    parts_pairs: Option<bool>,
     /// Characters that the model says, where that is not what was recorded: so that no original is shorter.
     said: Option<usize>,
     /// How often each stage is tried at most.
@@ -382,6 +383,7 @@ fn policy_of(case: &Case) -> anyhow::Result<Policy> {
     policy.window = case.window.unwrap_or(policy.window);
     policy.reserve = case.reserve.unwrap_or(policy.reserve);
     policy.head = case.head.unwrap_or(policy.head);
+    policy.parts_pairs = case.parts_pairs.unwrap_or(policy.parts_pairs);
     policy.counter = case.counter.unwrap_or(policy.counter);
     policy.stages.iter_mut().for_each(|stage| stage.repeat = case.repeat.unwrap_or(stage.repeat));
     // What the scripted model says over and over is of use to the library.
@@ -667,7 +669,8 @@ fn presets_keep_the_invariants() {
                 assert!(left.eq(run.events.iter().map(|event| event.after.len())), "{}", preset.name);
                 let numbers = run.events.iter().flat_map(|event| &event.after).map(|block| block.left);
                 assert!(numbers.eq(1..=run.events.iter().map(|event| event.after.len() as u32).sum()));
-                let told: Vec<&&str> = run.events.iter().flat_map(|event| &event.violations).collect();
+                let mut told: Vec<&&str> = run.events.iter().flat_map(|event| &event.violations).collect();
+                told.retain(|violation| !(policy.parts_pairs && violation.contains("without its")));
                 assert!(told.is_empty(), "{} {}: {told:?}", preset.name, list.id);
             }
         }

@@ -261,7 +261,7 @@ pub fn replay(
         observer,
         // Room that is not filled takes no memory; a vector that grows leaves what it had.
         run: Run { decisions: Vec::with_capacity(log.turns.len()), ..Run::default() },
-        context: Context::new(recipe.may_grow()),
+        context: Context::new(recipe.may_grow()).parting_pairs(recipe.parts_pairs()),
         messages: recipe.reads_messages().then(|| new_messages(recipe)),
         provider: Provider::default(),
     };
@@ -294,6 +294,7 @@ fn new_messages(recipe: &Recipe) -> Messages {
     let Some(frame) = recipe.frame else { return Messages::new(Counter::default(), true, false) };
     let mut messages = Messages::new(frame.counter, frame.head == Head::Task, frame.joins_results);
     messages.made_by = frame.made_by;
+    messages.drops_system = frame.head == Head::None;
     messages
 }
 
@@ -404,13 +405,14 @@ impl<'a> Replayer<'a> {
         for step in log.turns[0].steps.clone().chain(log.pinned_before(segment)) {
             self.append(step);
         }
-        self.context.n_head = match self.recipe.frame.map(|frame| frame.head) {
-            Some(Head::System) => {
-                let is_task = |block: &Block| block.kind(log).is_some_and(|kind| kind == Kind::Message);
-                self.context.blocks.iter().position(is_task).unwrap_or(self.context.blocks.len())
-            }
-            _ => self.context.blocks.len(),
+        let goes = |kind: Kind| match self.recipe.frame.map(|frame| frame.head) {
+            Some(Head::System) => kind == Kind::Message,
+            Some(Head::None) => kind != Kind::Tools,
+            _ => false,
         };
+        let blocks = &self.context.blocks;
+        let first = blocks.iter().position(|block| block.kind(log).is_some_and(goes));
+        self.context.n_head = first.unwrap_or(blocks.len());
         self.read_messages(self.context.blocks.len());
         self.context.tokens
     }
@@ -427,7 +429,7 @@ impl<'a> Replayer<'a> {
             }
             match self.recipe.frame.map(|frame| frame.head) {
                 // The product summarises its old summary with the rest. It stands before what was kept of the turns before it.
-                Some(Head::System) => {
+                Some(Head::System | Head::None) => {
                     let summary = self.context.blocks.last_mut();
                     summary
                         .filter(|block| block.kind(log) == Some(Kind::Compaction))
@@ -664,7 +666,7 @@ impl<'a> Replayer<'a> {
             Prompt { log: self.log, messages: &messages.list, n_head, tokens, window, counter, passed };
         let named = rule.pick(&prompt).into_iter().filter(|&at| !messages.list[at].is_pinned);
         let mut blocks: Vec<usize> = named.flat_map(|at| messages.list[at].blocks.clone()).collect();
-        if self.log.pairs.has_late() {
+        if self.log.pairs.has_late() && !self.recipe.parts_pairs() {
             blocks.retain(|&i| !self.waits(i, turn));
         }
         let of = |i: &usize| &self.context.blocks[*i];

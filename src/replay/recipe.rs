@@ -41,6 +41,8 @@ pub enum Head {
     Task,
     /// What the system says, and the tools.
     System,
+    /// The tools alone: what the system says goes with the rest.
+    None,
 }
 
 /// How a policy sees the prompt.
@@ -54,6 +56,8 @@ pub struct Frame {
     pub joins_results: bool,
     /// Whether an event may make a prompt longer.
     pub grows: bool,
+    /// Whether an event may part a call from its result.
+    pub parts_pairs: bool,
     /// Who says what events put there.
     pub made_by: Speaker,
 }
@@ -127,6 +131,11 @@ impl Recipe {
     /// Whether what stands for a scope may be longer than it was.
     pub fn may_grow(&self) -> bool {
         self.is_record() || self.frame.is_some_and(|frame| frame.grows)
+    }
+
+    /// Whether a call may stand without its result, and the other way.
+    pub fn parts_pairs(&self) -> bool {
+        self.frame.is_some_and(|frame| frame.parts_pairs)
     }
 
     /// Whether it puts what the log records.

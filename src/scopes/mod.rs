@@ -209,6 +209,10 @@ mod tests {
         // Of 90 tokens 40 may be left: the fifth message is the first after which that is so.
         assert_eq!(prefix("tokens = 20\nrest = 40"), [1, 2, 3, 4, 5]);
         assert_eq!(prefix("tokens = 85"), [0; 0]);
+        // Behind the call its result goes, too, and behind a result none that follows it.
+        let two = NINE.replace("action: ----------\n        observation", "observation");
+        let prefix = |params: &str| picked(("prefix", params), 0, &two);
+        assert_eq!([prefix("tokens = 20"), prefix("tokens = 20\nparts = true")], [vec![1, 2, 3], vec![1, 2]]);
     }
 
     #[test]
@@ -234,6 +238,7 @@ mod tests {
         assert_eq!(tail("messages = 2\nalign = [\"next-user-or-call\"]"), [1, 2, 3, 4, 5, 6]);
         assert_eq!(tail("messages = 1\nalign = [\"next-user-or-call\"]"), none);
         assert_eq!(tail("messages = 1\nalign = [\"last-step\"]"), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(tail("turns = 0\nalign = [\"newest\"]"), [1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(tail("first = 2\ndrop_call = true\nmessages = 3"), [2, 3, 4, 5]);
         // With the head counted seven messages stay, and two go at least.
         assert_eq!(tail("messages = 8\nwith_start = true"), [1]);

@@ -127,6 +127,8 @@ enum Align {
     NextUserOrCall,
     /// Back to the newest message that is no result, if it stands behind that.
     LastStep,
+    /// Back to the newest message.
+    Newest,
 }
 
 impl Rule for Tail {
@@ -337,6 +339,7 @@ impl Align {
                     |at: usize| prompt.messages[at].has_calls && at + 1 < n && prompt.is_result(at + 1);
                 on(&|at| prompt.is_user(at)).or_else(|| on(&is_pair))
             }
+            Align::Newest => Some(cut.min(n.saturating_sub(1))),
             Align::LastStep => {
                 Some((head..n).rev().find(|&at| !prompt.is_result(at)).map_or(cut, |step| cut.min(step)))
             }

@@ -4,9 +4,13 @@ use super::*;
 
 /// The last prompt under a stage that the script is long enough for, where a character is a token.
 fn last_prompt(stage: &str, script: &str) -> String {
-    let policy = format!(
-        "window = 100\nhead = 'system'\ncounter = {{ by = 'chars', per = 1.0 }}\n[[stages]]\n{stage}"
-    );
+    last_prompt_of("head = 'system'", stage, script)
+}
+
+/// The same with these keys of the policy.
+fn last_prompt_of(keys: &str, stage: &str, script: &str) -> String {
+    let policy =
+        format!("window = 100\n{keys}\ncounter = {{ by = 'chars', per = 1.0 }}\n[[stages]]\n{stage}");
     let policy: Policy = toml::from_str(&policy).unwrap();
     let log = Log::script(script);
     let mut seen = Prompts::new(&log);
@@ -56,6 +60,20 @@ fn calls_count_as_events() {
         scope = { name = 'tail', turns = 1 }
         strategy = { name = 'omit' }";
     assert_eq!(last_prompt(by_messages, PARALLEL), "0 1 2 3 4 5 6 7 8");
+}
+
+#[test]
+fn the_system_prompt_and_calls_go_where_a_product_lets_them() {
+    let tail = |keys: &str| {
+        let scope = "scope = { name = 'tail', messages = 4 }";
+        let stage =
+            format!("trigger = {{ name = 'limits', always = true }}\n{scope}\nstrategy = {{ name = 'omit' }}");
+        last_prompt_of(keys, &stage, PARALLEL)
+    };
+    // The fourth message from the end is a result, whose call comes back.
+    assert_eq!(tail("head = 'system'"), "0 3 5 6 7 8");
+    assert_eq!(tail("head = 'system'\nparts_pairs = true"), "0 5 6 7 8");
+    assert_eq!(tail("head = 'none'\nparts_pairs = true"), "5 6 7 8");
 }
 
 #[test]
