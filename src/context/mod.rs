@@ -13,6 +13,7 @@ use crate::trajectory::pairs::{Lack, Standing};
 pub mod annotations;
 pub mod atoms;
 mod block;
+pub mod counter;
 mod edit;
 mod forms;
 pub mod log;

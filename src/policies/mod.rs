@@ -14,7 +14,8 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use crate::context::messages::{Counter, Speaker};
+use crate::context::counter::Counter;
+use crate::context::messages::Speaker;
 use crate::models::Model;
 use crate::params::Param;
 use crate::replay::{Frame, Head, Recipe, Scaled, Stage};

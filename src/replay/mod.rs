@@ -19,8 +19,9 @@ use std::sync::LazyLock;
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 
+use crate::context::counter::Counter;
 use crate::context::log::Log;
-use crate::context::messages::{Counter, LastCall, Messages};
+use crate::context::messages::{LastCall, Messages};
 use crate::context::needs::Needs;
 use crate::context::{Applied, Block, Content, Context};
 use crate::models::{Asked, Metered, Model};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::context::messages::{Counter, Speaker};
+use crate::context::counter::Counter;
+use crate::context::messages::Speaker;
 use crate::models::Model;
 use crate::replay::Event;
 use crate::scopes::Rule;

@@ -5,8 +5,9 @@
 
 use std::collections::HashSet;
 
+use crate::context::counter::Counter;
 use crate::context::log::Log;
-use crate::context::messages::{Counter, Message, Who};
+use crate::context::messages::{Message, Who};
 use crate::params::Param;
 
 mod drop_half;
@@ -168,7 +169,8 @@ pub fn build(name: &str, params: toml::Table) -> anyhow::Result<Box<dyn Rule>> {
 mod tests {
     use super::*;
     use crate::context::Context;
-    use crate::context::messages::{By, Messages, Per};
+    use crate::context::counter::{By, Per};
+    use crate::context::messages::Messages;
 
     /// Which messages of a script a rule picks, where a character is a token and the system's words are the head.
     pub(super) fn picked((name, params): (&str, &str), window: u64, script: &str) -> Vec<usize> {

@@ -269,7 +269,7 @@ impl Detector for Watch {
 mod tests {
     use super::super::tests::fired;
     use super::*;
-    use crate::context::messages::{By, Counter, Per};
+    use crate::context::counter::{By, Counter, Per};
     use crate::context::{Context, Edit};
     use crate::text::tokens::Tokenizer;
 

@@ -347,7 +347,7 @@ fn cline_makes_one_event_of_notes_and_a_cut() {
     script.push_str("\nagent: done");
     let events = |enough: f64| {
         let mut policy = find("cline-legacy").unwrap().policy.clone();
-        policy.counter = Counter { by: crate::context::messages::By::Chars, ..Counter::default() };
+        policy.counter = Counter { by: crate::context::counter::By::Chars, ..Counter::default() };
         // Five tokens of four characters for the cut: the limit is reached before the last reply alone.
         for (key, value) in [
             ("trigger.below", 1.into()),
