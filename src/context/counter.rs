@@ -61,6 +61,8 @@ pub enum By {
     Bytes,
     /// Characters of a text as JSON has it.
     Json,
+    /// What Gemini CLI estimates: characters of words, one beyond ASCII for six; of a result those that JSON has.
+    Estimate,
     /// Characters of words; of results and arguments those of what Python's `json.dumps` makes of them.
     Dumps,
     /// Characters of words and results; of arguments those of what Python shows of them (`repr`).
@@ -94,6 +96,7 @@ impl Counter {
             By::Chars | By::Dumps | By::Repr => text.chars().count() as u64,
             By::Bytes => text.len() as u64,
             By::Json => forms::json(text),
+            By::Estimate => forms::estimated(text),
         }
     }
 
@@ -169,8 +172,8 @@ impl Counter {
                 let times = 1 + u64::from(self.around.made_twice);
                 return times * self.units(&block.text(log), block.tokens);
             }
-            _ if self.by == By::Dumps && block.kind(log) == Some(Kind::Observation) => {
-                return forms::dumped(&block.text(log));
+            _ if block.kind(log) == Some(Kind::Observation) => {
+                return self.of_result(&block.text(log), block.tokens);
             }
             _ => {
                 let text = block.text(log);
@@ -187,11 +190,19 @@ impl Counter {
         let step = &log.trajectory.steps[step as usize];
         match (step.kind, &step.arguments) {
             (Kind::Action, _) if self.no_calls => 0,
-            (Kind::Observation, _) if self.by == By::Dumps => forms::dumped(&step.text),
+            (Kind::Observation, _) => self.of_result(&step.text, block.tokens),
             (Kind::Action, Some(arguments)) => {
                 self.of_named(step.tool.as_deref().unwrap_or_default(), arguments)
             }
             _ => self.units(&step.text, block.tokens),
+        }
+    }
+
+    fn of_result(self, text: &str, tokens: u32) -> u64 {
+        match self.by {
+            By::Dumps => forms::dumped(text),
+            By::Estimate => forms::json(text),
+            _ => self.units(text, tokens),
         }
     }
 
@@ -207,7 +218,7 @@ impl Counter {
             By::Repr => name.chars().count() as u64 + forms::repr(arguments),
             // Arguments are JSON already.
             by => {
-                let by = if by == By::Json { By::Chars } else { by };
+                let by = if matches!(by, By::Json | By::Estimate) { By::Chars } else { by };
                 let counter = Counter { by, ..self };
                 counter.units(name, 0) + counter.units(arguments, 0)
             }

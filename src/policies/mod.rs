@@ -45,6 +45,10 @@ pub struct Policy {
     /// How tokens are counted.
     #[serde(default)]
     pub counter: Counter,
+    /// How single messages are counted, where that is otherwise: as by a product whose limits go by usage, and its scopes by an estimate
+    /// of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lengths: Option<Counter>,
     /// Whether the results of one reply are one message, as some providers have it.
     #[serde(default)]
     pub joins_results: bool,
@@ -170,6 +174,7 @@ impl Policy {
             frame: Some(Frame {
                 head: self.head,
                 counter: self.counter,
+                lengths: self.lengths,
                 window: self.window - self.reserve,
                 joins_results: self.joins_results,
                 grows: self.grows,

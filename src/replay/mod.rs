@@ -264,6 +264,7 @@ pub fn replay(
         run: Run { decisions: Vec::with_capacity(log.turns.len()), ..Run::default() },
         context: Context::new(recipe.may_grow()).parting_pairs(recipe.parts_pairs()),
         messages: recipe.reads_messages().then(|| new_messages(recipe)),
+        lengths: new_lengths(recipe),
         provider: Provider::default(),
     };
     replayer.context.blocks.reserve(log.n_steps());
@@ -287,13 +288,24 @@ struct Replayer<'a> {
     context: Context,
     /// The context as messages, where something asks for them.
     messages: Option<Messages>,
+    /// The same as its policy counts single messages, where that is otherwise.
+    lengths: Option<Messages>,
     /// What the provider counts, for policies that go by it.
     provider: Provider,
 }
 
 fn new_messages(recipe: &Recipe) -> Messages {
     let Some(frame) = recipe.frame else { return Messages::new(Counter::default(), true, false) };
-    let mut messages = Messages::new(frame.counter, frame.head == Head::Task, frame.joins_results);
+    messages_by(frame.counter, &frame)
+}
+
+fn new_lengths(recipe: &Recipe) -> Option<Messages> {
+    let frame = recipe.frame?;
+    Some(messages_by(frame.lengths?, &frame))
+}
+
+fn messages_by(counter: Counter, frame: &Frame) -> Messages {
+    let mut messages = Messages::new(counter, frame.head == Head::Task, frame.joins_results);
     messages.made_by = frame.made_by;
     messages.drops_system = frame.head == Head::None;
     messages
@@ -376,7 +388,7 @@ impl<'a> Replayer<'a> {
 
     fn append(&mut self, step: u32) {
         self.context.push_step(self.log, step);
-        if let Some(messages) = &mut self.messages {
+        for messages in [&mut self.messages, &mut self.lengths].into_iter().flatten() {
             messages.append(self.log, &self.context);
         }
         if self.goes_by_usage() {
@@ -395,7 +407,7 @@ impl<'a> Replayer<'a> {
 
     /// Reads the context as messages from a block on.
     fn read_messages(&mut self, from: usize) {
-        if let Some(messages) = &mut self.messages {
+        for messages in [&mut self.messages, &mut self.lengths].into_iter().flatten() {
             messages.read(self.log, &self.context, from);
         }
     }
@@ -450,6 +462,7 @@ impl<'a> Replayer<'a> {
         let log = self.log;
         self.context.clear();
         self.messages = self.messages.take().map(|_| new_messages(self.recipe));
+        self.lengths = new_lengths(self.recipe);
         self.provider = Provider::default();
         self.observer.reset();
         let segment = log.turns[turns.start as usize].segment;
@@ -659,7 +672,7 @@ impl<'a> Replayer<'a> {
         turn: u32,
         passed: &HashSet<u32>,
     ) -> Option<Pick> {
-        let messages = self.messages.as_ref()?;
+        let messages = self.lengths.as_ref().or(self.messages.as_ref())?;
         let window = self.recipe.frame.map_or(0, |frame| frame.window);
         let (n_head, tokens) = (messages.n_head(), self.counted(turn));
         let counter = messages.counter();
@@ -903,6 +916,7 @@ impl<'a> Replayer<'a> {
             fresh: pick.fresh,
             turn,
             needs: self.needs,
+            counter: self.lengths.as_ref().or(self.messages.as_ref()).map(Messages::counter).unwrap_or_default(),
         };
         let edits = strategy.compress(&scope, &mut env)?;
         carry.stages[stage].state = env.state;

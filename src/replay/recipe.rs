@@ -51,6 +51,8 @@ pub enum Head {
 pub struct Frame {
     pub head: Head,
     pub counter: Counter,
+    /// How single messages are counted, where that is otherwise: what scopes and strategies go by.
+    pub lengths: Option<Counter>,
     /// Tokens of the window, without the reserve.
     pub window: u64,
     /// Whether the results of one reply are one message.

@@ -54,7 +54,7 @@ impl Strategy for Clear {
                 _ => None,
             };
             let Some(text) = text else { continue };
-            if !self.if_shorter || env.tokenizer.count(&text) < scope.context.blocks[block].tokens {
+            if !self.if_shorter || is_shorter(scope, block, &text, env) {
                 edits.push(Edit::Mask { block, text });
             }
         }
@@ -69,6 +69,16 @@ impl Strategy for Clear {
             _ => false,
         }
     }
+}
+
+/// Whether a text has fewer tokens than the block in whose place it would stand, as the policy counts.
+fn is_shorter(scope: &Scope<'_>, block: usize, text: &str, env: &Env<'_>) -> bool {
+    let block = &scope.context.blocks[block];
+    let Some(step) = block.step() else { return false };
+    let content = Content::Placeholder { step, text: text.to_owned() };
+    let masked = Block { content, tokens: env.tokenizer.count(text), ..block.clone() };
+    let tokens = |block: &Block| scope.counter.tokens(scope.counter.of_part(scope.log, block));
+    tokens(&masked) < tokens(block)
 }
 
 /// The calls of the results in the scope; of a scope without results all its calls.
