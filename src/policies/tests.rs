@@ -6,7 +6,7 @@ mod smallest;
 mod stages;
 mod windows;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -51,6 +51,9 @@ struct Case {
     /// Whether what is recorded are events of which the library makes messages: without replies of which a result is missing.
     #[serde(default)]
     groups: bool,
+    /// Whether a message that the library sends twice is looked at once.
+    #[serde(default)]
+    once: bool,
     /// Whether the library has a system prompt where a list has none: an empty one.
     #[serde(default)]
     system: bool,
@@ -66,6 +69,22 @@ struct Case {
     /// Lists whose numbers of messages say nothing, since the library was stopped there.
     #[serde(default)]
     ignore: Vec<String>,
+}
+
+impl Case {
+    /// What the library sends, as a prompt here can have it.
+    fn adapt(&self, list: &List, prompts: &mut BTreeMap<u32, Vec<Part>>) {
+        for (at, prompt) in prompts {
+            if self.groups {
+                parted::keep_groups(list, *at, prompt);
+            }
+            let mut seen = BTreeSet::new();
+            prompt.retain(|part| match part {
+                Part::Given(place) | Part::Rewritten(place) => seen.insert(*place) || !self.once,
+                Part::Made => true,
+            });
+        }
+    }
 }
 
 /// A message of a list.
@@ -447,9 +466,7 @@ fn tally(name: &str, case: &Case, lists: &Lists) -> anyhow::Result<Tally> {
     for (list, log) in lists {
         let Some(line) = lines.get(&list.id).filter(|_| !case.ignore.contains(&list.id)) else { continue };
         let (mut prompts, n_fired) = prompts_of(line, list);
-        if case.groups {
-            prompts.iter_mut().for_each(|(at, prompt)| parted::keep_groups(list, *at, prompt));
-        }
+        case.adapt(list, &mut prompts);
         let with_system = (case.system && !list.has_system()).then(|| list.log(true));
         let log = with_system.as_ref().unwrap_or(log);
         let other = difference(&policy, case.said, log, line, &prompts, &tokenizer)?;

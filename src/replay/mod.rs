@@ -917,6 +917,7 @@ impl<'a> Replayer<'a> {
             turn,
             needs: self.needs,
             counter: self.lengths.as_ref().or(self.messages.as_ref()).map(Messages::counter).unwrap_or_default(),
+            counted: firing.counted,
         };
         let edits = strategy.compress(&scope, &mut env)?;
         carry.stages[stage].state = env.state;

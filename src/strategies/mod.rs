@@ -77,6 +77,8 @@ pub struct Scope<'a> {
     pub needs: &'a Needs,
     /// How the policy counts single messages.
     pub counter: Counter,
+    /// Tokens of the prompt, as the limit counted them that fired.
+    pub counted: u64,
 }
 
 /// What is known when a strategy is asked what to bring back.
