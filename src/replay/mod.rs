@@ -916,7 +916,12 @@ impl<'a> Replayer<'a> {
             fresh: pick.fresh,
             turn,
             needs: self.needs,
-            counter: self.lengths.as_ref().or(self.messages.as_ref()).map(Messages::counter).unwrap_or_default(),
+            counter: self
+                .lengths
+                .as_ref()
+                .or(self.messages.as_ref())
+                .map(Messages::counter)
+                .unwrap_or_default(),
             counted: firing.counted,
         };
         let edits = strategy.compress(&scope, &mut env)?;

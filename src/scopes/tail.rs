@@ -55,6 +55,8 @@ params! {
         beside: bool = false,
         /// Whether nothing but what events left goes: their summaries are summarised.
         only_left: bool = false,
+        /// Whether nothing but what events left may go, as with a product that summarises its summary alone.
+        again: bool = false,
         /// How many messages before the cut a message of the user may stand to which it is moved back.
         user_within: u32 = 0,
         /// Whether only what stands up to the agent's last reply is looked at, and what came since stays.
@@ -182,7 +184,7 @@ impl Rule for Tail {
     }
 
     fn merges(&self) -> bool {
-        self.only_left
+        self.only_left || self.again
     }
 }
 

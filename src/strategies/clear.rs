@@ -3,7 +3,10 @@
 //! Sources: context editing of the Claude API and its copies (a fixed text), Gemini CLI, OpenAI Agents and mini-swe-agent
 //! (a clip). Words of the agent stay; the arguments of its calls go where that is asked for.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
+
+use serde_json::Value;
 
 use super::{Entry, Env, Scope, Strategy};
 use crate::context::{Block, Content, Edit};
@@ -27,6 +30,8 @@ params! {
         head: u32 = 0,
         /// Characters of its end that stay.
         tail: u32 = 0,
+        /// Whether they are of the result as JSON has it, in an object by the name of `output`.
+        json: bool = false,
         /// Whether calls in the scope whose results are in it lose their arguments, too.
         inputs: bool = false,
         /// Whether messages of the user in the scope are cleared, too.
@@ -94,6 +99,8 @@ fn called(scope: &Scope<'_>) -> HashSet<u32> {
 impl Clear {
     /// What stands in the place of a result; none if all of it stays.
     fn instead(&self, old: &str, tool: Option<&str>, lines: u32) -> Option<String> {
+        let json = || format!("{{\n  \"output\": {}\n}}", Value::from(old));
+        let old = if self.json { Cow::from(json()) } else { Cow::from(old) };
         let n = old.chars().count();
         let (head, tail) = (self.head as usize, self.tail as usize);
         if head + tail > 0 && n <= head + tail {
@@ -119,5 +126,7 @@ mod tests {
         assert_eq!(after("text = \"gone\""), ["agone"]);
         assert_eq!(after("text = \"<{chars}>\"\nhead = 3\ntail = 2"), ["aone<22>ix"]);
         assert_eq!(after("text = \"\"\nhead = 30\ntail = 2"), ["aone two three four five six"]);
+        let json = "text = \"…\"\nhead = 19\ntail = 6\njson = true";
+        assert_eq!(after(json), ["a{\n  \"output\": \"one… six\"\n}"]);
     }
 }

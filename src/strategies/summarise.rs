@@ -192,10 +192,10 @@ impl Summarise {
     /// Whether the product counts more of the prompt with this text than its limit did of the prompt before.
     fn is_longer(&self, text: &str, scope: &Scope<'_>, env: &Env<'_>) -> bool {
         let (log, prompt) = (scope.log, scope.prompt);
-        let units = |blocks: &[Block]| blocks.iter().map(|block| scope.counter.of_part(log, block)).sum::<u64>();
-        let is_reply = |block: &Block| {
-            block.origin().is_some_and(|step| log.trajectory.steps[step as usize].is_agent())
-        };
+        let units =
+            |blocks: &[Block]| blocks.iter().map(|block| scope.counter.of_part(log, block)).sum::<u64>();
+        let is_reply =
+            |block: &Block| block.origin().is_some_and(|step| log.trajectory.steps[step as usize].is_agent());
         let end = prompt.blocks.iter().rposition(is_reply).map_or(prompt.n_head, |last| last + 1);
         let all = units(&prompt.blocks[prompt.n_head.min(end)..end]);
         let kept = all.saturating_sub(units(&scope.context.blocks[scope.blocks.clone()]));

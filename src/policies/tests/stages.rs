@@ -66,8 +66,9 @@ fn calls_count_as_events() {
 fn the_system_prompt_and_calls_go_where_a_product_lets_them() {
     let tail = |keys: &str| {
         let scope = "scope = { name = 'tail', messages = 4 }";
-        let stage =
-            format!("trigger = {{ name = 'limits', always = true }}\n{scope}\nstrategy = {{ name = 'omit' }}");
+        let stage = format!(
+            "trigger = {{ name = 'limits', always = true }}\n{scope}\nstrategy = {{ name = 'omit' }}"
+        );
         last_prompt_of(keys, &stage, PARALLEL)
     };
     // The fourth message from the end is a result, whose call comes back.
