@@ -121,6 +121,11 @@ impl Messages {
         self.logged
     }
 
+    /// Tokens that events took of what they rewrote.
+    pub fn freed(&self) -> u64 {
+        self.list.iter().map(|message| message.freed).sum()
+    }
+
     /// Tokens of the texts that events put there, as the policy counts.
     pub fn made_tokens(&self) -> u64 {
         self.made

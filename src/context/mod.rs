@@ -134,7 +134,7 @@ impl Context {
     ) -> anyhow::Result<Applied> {
         check(&edits, &scope, &self.blocks)?;
         let before = self.blocks[scope.clone()].to_vec();
-        let after = edited(tokenizer, &self.blocks, scope.clone(), edits);
+        let after = edited(log, tokenizer, &self.blocks, scope.clone(), edits);
         Ok(self.put(log, before, after, |at| scope.start + at, scope.clone()))
     }
 
@@ -150,7 +150,7 @@ impl Context {
         let view = self.only(picked);
         let scope = view.n_head..view.blocks.len();
         check(&edits, &scope, &view.blocks)?;
-        let after = edited(tokenizer, &view.blocks, scope, edits);
+        let after = edited(log, tokenizer, &view.blocks, scope, edits);
         let (first, last) = (picked.first().copied().unwrap_or(0), picked.last().map_or(0, |last| last + 1));
         let before: Vec<Block> = picked.iter().map(|&i| self.blocks[i].clone()).collect();
         Ok(self.put(log, before, after, |at| picked.get(at).copied().unwrap_or(last), first..last))

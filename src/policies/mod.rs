@@ -94,6 +94,10 @@ pub struct StageFile {
     /// After so many events in a row that made the prompt no shorter it is done with for the segment; 0 is never.
     #[serde(default, skip_serializing_if = "is_never")]
     pub give_up: u32,
+    /// Whether what its events rewrote is whole again where its trigger does not fire, and counts as whole for that: as by a product
+    /// that leaves its history as it is, and makes its view anew for each call. The policy must let a prompt grow (`grows`).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub anew: bool,
 }
 
 fn is_user(speaker: &Speaker) -> bool {
@@ -134,6 +138,10 @@ impl Policy {
     /// Some part is unknown, or is refused its parameters.
     pub fn check(&self) -> anyhow::Result<()> {
         anyhow::ensure!(!self.stages.is_empty(), "a policy without stages");
+        anyhow::ensure!(
+            self.grows || !self.stages.iter().any(|stage| stage.anew),
+            "a stage with `anew` needs `grows = true` of the policy"
+        );
         anyhow::ensure!(self.window > self.reserve, "`reserve` must be less than `window`");
         let share = self.window_share.unwrap_or(1.0);
         anyhow::ensure!(
@@ -212,6 +220,7 @@ impl Policy {
             repeat: file.repeat.max(1),
             down_to: file.down_to,
             give_up: file.give_up,
+            anew: file.anew,
         })
     }
 

@@ -545,6 +545,9 @@ impl<'a> Replayer<'a> {
         for number in 0..self.recipe.stages[stage].repeat {
             self.count_full(turn);
             let (log, messages, context_tokens) = (self.log, self.messages.as_ref(), self.counted(turn));
+            let is_anew = self.recipe.stages[stage].anew;
+            let freed = messages.filter(|_| is_anew).map_or(0, Messages::freed);
+            let context_tokens = context_tokens + freed;
             let moment = Moment { log, turn, context_tokens, messages };
             let firing = match self.recipe.stages[stage].down_to.filter(|_| number > 0) {
                 Some(share) => {
@@ -554,8 +557,15 @@ impl<'a> Replayer<'a> {
             };
             let give_up = self.recipe.stages[stage].give_up;
             let has_given_up = give_up > 0 && carry.stages[stage].n_vain >= give_up;
-            let Some(firing) = firing.filter(|_| !has_given_up) else { break };
-            let Some(pick) = self.pick((stage, turn), &firing, carry) else { break };
+            let (firing, pick) = match firing.filter(|_| !has_given_up) {
+                Some(firing) => {
+                    let pick = self.pick((stage, turn), &firing, carry);
+                    (firing, pick)
+                }
+                None if freed > 0 => (Firing::new("whole again", turn, 1.0), self.pick_rewritten(stage)),
+                None => break,
+            };
+            let Some(pick) = pick else { break };
             let before = self.context.tokens;
             let prefix = self.event((stage, turn, decision), pick, firing, cached, carry)?;
             cached = cached.min(prefix.unwrap_or(cached));
@@ -712,6 +722,17 @@ impl<'a> Replayer<'a> {
             names_steps: !is_whole,
             takes,
         })
+    }
+
+    /// What the stage rewrote.
+    fn pick_rewritten(&self, stage: usize) -> Option<Pick> {
+        let (all, strategy) = (&self.context.blocks, &*self.recipe.stages[stage].strategy);
+        let is_it = |block: &Block| {
+            matches!(block.content, Content::Placeholder { .. }) && Event::is_kept(self.log, strategy, block)
+        };
+        let blocks: Vec<usize> = (self.context.n_head..all.len()).filter(|&i| is_it(&all[i])).collect();
+        let (turns, fresh) = (self.turns(&blocks), all[*blocks.first()?].turn);
+        Some(Pick { turns, fresh, blocks, only: Some(Vec::new()), names_steps: true, takes: 0 })
     }
 
     fn pick_named(&self, stage: usize, (named, until): (&[u32], u32), carry: &mut Carry) -> Option<Pick> {
@@ -879,7 +900,7 @@ impl<'a> Replayer<'a> {
     /// Takes back what changed nothing: to a policy that is no event. What was asked of a model for it is paid all the same.
     fn in_vain(&mut self, stage: usize, applied: &Applied, work: &Work, carry: &mut Carry) -> Option<u64> {
         self.context.take_back(applied);
-        if self.recipe.stages[stage].scope.as_ref().is_some_and(|rule| !rule.retakes()) {
+        if self.recipe.stages[stage].passes_by() {
             carry.stages[stage].passed.extend(applied.before.iter().filter_map(Block::step));
         }
         let Work { calls, tokens_in, tokens_out, .. } = *work;
@@ -933,7 +954,7 @@ impl<'a> Replayer<'a> {
         if self.recipe.frame.is_some() && applied.unchanged_prefix.is_none() {
             return Ok(self.in_vain(stage, &applied, &env.work, carry));
         }
-        if self.recipe.stages[stage].scope.as_ref().is_some_and(|rule| !rule.retakes()) {
+        if self.recipe.stages[stage].passes_by() {
             carry.stages[stage].passed.extend(applied.after.iter().filter_map(Block::step));
         }
         carry.left_at = applied.places;

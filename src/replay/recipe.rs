@@ -24,9 +24,16 @@ pub struct Stage {
     pub down_to: Option<f64>,
     /// After so many events in a row that made the prompt no shorter it is done with for the segment; 0 is never.
     pub give_up: u32,
+    /// Whether what its events rewrote is whole again where its trigger does not fire, and counts as whole for that.
+    pub anew: bool,
 }
 
 impl Stage {
+    /// Whether what it had in a scope and left as it was is not in a later one.
+    pub fn passes_by(&self) -> bool {
+        !self.anew && self.scope.as_ref().is_some_and(|rule| !rule.retakes())
+    }
+
     /// Whether what was compressed before can be in its scopes.
     pub fn retakes(&self) -> bool {
         self.scope.as_ref().map_or(self.strategy.is_recursive(), |scope| scope.retakes())
@@ -88,7 +95,8 @@ pub type Scaled = Box<dyn Fn(u64) -> anyhow::Result<Recipe> + Send + Sync>;
 impl Recipe {
     /// One stage, without models.
     pub fn one(strategy: Box<dyn Strategy>, trigger: Box<dyn Trigger>, seed: u64) -> Self {
-        let stages = vec![Stage { trigger, scope: None, strategy, repeat: 1, down_to: None, give_up: 0 }];
+        let stages =
+            vec![Stage { trigger, scope: None, strategy, repeat: 1, down_to: None, give_up: 0, anew: false }];
         Recipe {
             stages,
             rounds: 1,

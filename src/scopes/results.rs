@@ -33,7 +33,7 @@ params! {
         users: bool = false,
         /// Newest messages of the user from which on all stands; 0 is no limit.
         keep_turns: u32 = 0,
-        /// Tokens of the newest messages, of whatever kind, that stay; 0 is no limit.
+        /// Tokens of the newest messages, of whatever kind and as they were logged, that stay; 0 is no limit.
         keep_tokens: u64 = 0,
         /// Tokens of the newest results that stay.
         protect: u64 = 0,
@@ -90,8 +90,8 @@ impl Rule for Results {
         }
         if self.keep_tokens > 0 {
             let mut left = self.keep_tokens;
-            let fits =
-                |at: &usize| left.checked_sub(prompt.messages[*at].tokens).map(|rest| left = rest).is_some();
+            let whole = |at: usize| prompt.messages[at].tokens + prompt.messages[at].freed;
+            let fits = |at: &usize| left.checked_sub(whole(*at)).map(|rest| left = rest).is_some();
             end -= (head..end).rev().take_while(fits).count();
         }
         let first = (head..end).find(|&at| self.users && self.is_meant(prompt, at));

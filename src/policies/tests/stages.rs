@@ -77,6 +77,39 @@ fn the_system_prompt_and_calls_go_where_a_product_lets_them() {
     assert_eq!(tail("head = 'none'\nparts_pairs = true"), "5 6 7 8");
 }
 
+/// Seven messages are one too many: the call is clipped, and others go. With six it is whole again.
+#[test]
+fn what_was_clipped_is_whole_again_in_a_short_prompt() {
+    let said = |role: &str| serde_json::json!({"role": role, "text": "----------"});
+    let call = serde_json::json!({"id": "a", "name": "write", "args": {"text": "x".repeat(40)}});
+    let mut messages = vec![
+        said("user"),
+        serde_json::json!({"role": "assistant", "text": "", "calls": [call]}),
+        serde_json::json!({"role": "tool", "text": "ok", "call": "a", "name": "write"}),
+    ];
+    messages.extend(["assistant", "user"].repeat(3).into_iter().chain(["assistant"]).map(said));
+    let list: List = serde_json::from_value(serde_json::json!({"id": "l", "messages": messages})).unwrap();
+    let prompts = |anew: bool| {
+        let clip = format!(
+            "[[stages]]\nanew = {anew}\ntrigger = {{ name = 'limits', messages = 7 }}
+            scope = {{ name = 'results', of = 'calls' }}
+            strategy = {{ name = 'clip-arguments', longer_than = 10, head = 2, text = '' }}"
+        );
+        let drop = "[[stages]]\ntrigger = { name = 'limits', messages = 7 }
+            scope = { name = 'tail', first = 3, messages = 1 }\nstrategy = { name = 'omit' }";
+        let keys = "head = 'system'\ngrows = true\ncounter = { by = 'chars', per = 1.0 }";
+        let policy: Policy = toml::from_str(&format!("{keys}\n{clip}\n{drop}")).unwrap();
+        policy.check().unwrap();
+        let log = list.log(false);
+        let mut seen = Prompts::new(&log);
+        let recipe = policy.recipe(1, None).unwrap();
+        replay(&log, &recipe, &Tokenizer::load("o200k").unwrap(), &Needs::default(), &mut seen).unwrap();
+        [7, 9].map(|at| shown(&seen.prompts[&at]).trim().to_owned())
+    };
+    assert_eq!(prompts(true), ["0 1' 2 6", "0 1 2 6 7 8"]);
+    assert_eq!(prompts(false), ["0 1' 2 6", "0 1' 2 6 7 8"]);
+}
+
 #[test]
 fn what_stays_at_the_start_counts_against_the_tail() {
     let tail = |scope: &str| {
