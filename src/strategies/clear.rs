@@ -30,7 +30,7 @@ params! {
         head: u32 = 0,
         /// Characters of its end that stay.
         tail: u32 = 0,
-        /// Whether they are of the result as JSON has it, in an object by the name of `output`.
+        /// Whether they are of the result as JSON has it, in an object by the name of `output`, and counted as JavaScript does.
         json: bool = false,
         /// Whether calls in the scope whose results are in it lose their arguments, too.
         inputs: bool = false,
@@ -101,7 +101,9 @@ impl Clear {
     fn instead(&self, old: &str, tool: Option<&str>, lines: u32) -> Option<String> {
         let json = || format!("{{\n  \"output\": {}\n}}", Value::from(old));
         let old = if self.json { Cow::from(json()) } else { Cow::from(old) };
-        let n = old.chars().count();
+        // JavaScript counts some characters twice.
+        let size = |c: char| if self.json { c.len_utf16() } else { 1 };
+        let n = old.chars().map(size).sum::<usize>();
         let (head, tail) = (self.head as usize, self.tail as usize);
         if head + tail > 0 && n <= head + tail {
             return None;
@@ -109,7 +111,15 @@ impl Clear {
         let text = self.text.replace("{lines}", &lines.to_string());
         let text = text.replace("{chars}", &(n - head - tail).to_string());
         let text = text.replace("{tool}", tool.unwrap_or("tool"));
-        let at = |chars: usize| old.char_indices().nth(chars).map_or(old.len(), |(at, _)| at);
+        let at = |chars: usize| {
+            let mut seen = 0;
+            let is_behind = |&(_, c): &(usize, char)| {
+                let before = seen;
+                seen += size(c);
+                before >= chars
+            };
+            old.char_indices().find(is_behind).map_or(old.len(), |(at, _)| at)
+        };
         Some(format!("{}{text}{}", &old[..at(head)], &old[at(n - tail)..]))
     }
 }
