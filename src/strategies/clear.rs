@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{Entry, Env, Scope, Strategy};
 use crate::context::{Block, Content, Edit};
 use crate::params::params;
-use crate::trajectory::{Kind, Role};
+use crate::trajectory::{Kind, Role, Step};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "clear",
@@ -23,7 +23,7 @@ pub(super) const ENTRY: Entry = Entry {
 
 params! {
     struct Clear {
-        /// What stands in the place of a result, or between its beginning and its end; `{lines}`, `{chars}` and `{tool}` are of the
+        /// What stands in the place of a result, or between its beginning and its end; `{lines}`, `{chars}`, `{tool}` and `{id}` are of the
         /// old text.
         text: String = "[cleared]",
         /// Characters of its beginning that stay.
@@ -50,9 +50,7 @@ impl Strategy for Clear {
             let step = &scope.log.trajectory.steps[number as usize];
             let text = match step.kind {
                 Kind::Message if !self.users || step.role != Role::User => None,
-                Kind::Observation | Kind::Message => {
-                    self.instead(&step.text, step.tool.as_deref(), scope.log.lines[number as usize])
-                }
+                Kind::Observation | Kind::Message => self.instead(step, scope.log.lines[number as usize]),
                 Kind::Action if cleared.as_ref().is_some_and(|calls| calls.contains(&number)) => {
                     Some(format!("{} {{}}", step.tool.as_deref().unwrap_or_default()))
                 }
@@ -98,7 +96,8 @@ fn called(scope: &Scope<'_>) -> HashSet<u32> {
 
 impl Clear {
     /// What stands in the place of a result; none if all of it stays.
-    fn instead(&self, old: &str, tool: Option<&str>, lines: u32) -> Option<String> {
+    fn instead(&self, step: &Step, lines: u32) -> Option<String> {
+        let old = step.text.as_str();
         let json = || format!("{{\n  \"output\": {}\n}}", Value::from(old));
         let old = if self.json { Cow::from(json()) } else { Cow::from(old) };
         // JavaScript counts some characters twice.
@@ -110,7 +109,8 @@ impl Clear {
         }
         let text = self.text.replace("{lines}", &lines.to_string());
         let text = text.replace("{chars}", &(n - head - tail).to_string());
-        let text = text.replace("{tool}", tool.unwrap_or("tool"));
+        let text = text.replace("{tool}", step.tool.as_deref().unwrap_or("tool"));
+        let text = text.replace("{id}", step.call_id.as_deref().unwrap_or("call"));
         let at = |chars: usize| {
             let mut seen = 0;
             let is_behind = |&(_, c): &(usize, char)| {
@@ -136,7 +136,9 @@ mod tests {
         assert_eq!(after("text = \"gone\""), ["agone"]);
         assert_eq!(after("text = \"<{chars}>\"\nhead = 3\ntail = 2"), ["aone<22>ix"]);
         assert_eq!(after("text = \"\"\nhead = 30\ntail = 2"), ["aone two three four five six"]);
-        let json = "text = \"…\"\nhead = 19\ntail = 6\njson = true";
-        assert_eq!(after(json), ["a{\n  \"output\": \"one… six\"\n}"]);
+        let long = SCRIPT.replace("one", &"one ".repeat(40));
+        let json = "text = \"…\"\nhead = 18\ntail = 7\njson = true";
+        let after = after_events(("clear", json), ("turns", "n = 1\nkeep = 1"), &long);
+        assert_eq!(after, ["a{\n  \"output\": \"one… six\"\n}"]);
     }
 }
