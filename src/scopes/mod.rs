@@ -242,6 +242,8 @@ mod tests {
         assert_eq!(tail("messages = 1\nalign = [\"last-step\"]"), [1, 2, 3, 4, 5, 6]);
         assert_eq!(tail("turns = 0\nalign = [\"newest\"]"), [1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(tail("first = 2\ndrop_call = true\nmessages = 3"), [2, 3, 4, 5]);
+        // The tail begins where the start ends: the call at its end stays with its result.
+        assert_eq!(tail("from_start = 3\ndrop_call = true\nmessages = 6"), none);
         // With the head counted seven messages stay, and two go at least.
         assert_eq!(tail("messages = 8\nwith_start = true"), [1]);
         assert_eq!(tail("messages = 8\ngoes = 2"), [1, 2]);
@@ -253,6 +255,7 @@ mod tests {
         assert_eq!(results("keep_messages = 2"), [3, 5]);
         assert_eq!(results("of = \"pairs\"\nkeep_messages = 2"), [2, 3, 4, 5]);
         assert_eq!(results("of = \"calls\"\nkeep_tokens = 20"), [2, 4]);
+        assert_eq!(results("of = \"calls\"\nkeep_tokens = 9"), [0; 0]);
         assert_eq!(results("of = \"pairs\"\nkeep_calls = 2"), [2, 3]);
         // From 90 tokens to 80: the first result leaves 4 of its 10 there, so two are cleared.
         assert_eq!(results("until = 0.8\ninstead = 4"), [3, 5]);
