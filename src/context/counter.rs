@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::forms;
 use super::log::Log;
 use super::{Block, Content};
-use crate::trajectory::{Kind, arguments_of};
+use crate::trajectory::Kind;
+use crate::trajectory::arguments::arguments_of;
 
 /// How a product counts tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

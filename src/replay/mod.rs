@@ -405,6 +405,11 @@ impl<'a> Replayer<'a> {
         }
     }
 
+    /// The messages as the policy counts single ones.
+    fn single(&self) -> Option<&Messages> {
+        self.lengths.as_ref().or(self.messages.as_ref())
+    }
+
     /// Reads the context as messages from a block on.
     fn read_messages(&mut self, from: usize) {
         for messages in [&mut self.messages, &mut self.lengths].into_iter().flatten() {
@@ -682,7 +687,7 @@ impl<'a> Replayer<'a> {
         turn: u32,
         passed: &HashSet<u32>,
     ) -> Option<Pick> {
-        let messages = self.lengths.as_ref().or(self.messages.as_ref())?;
+        let messages = self.single()?;
         let window = self.recipe.frame.map_or(0, |frame| frame.window);
         let (n_head, tokens) = (messages.n_head(), self.counted(turn));
         let counter = messages.counter();
@@ -919,9 +924,8 @@ impl<'a> Replayer<'a> {
     ) -> anyhow::Result<Option<u64>> {
         let log = self.log;
         let strategy = &*self.recipe.stages[stage].strategy;
-        let number = self.run.events.len() as u64;
         let tokens_before = self.context.tokens;
-        let rng = rng(self.recipe.seed, "strategy", log.id(), number, 0);
+        let rng = rng(self.recipe.seed, "strategy", log.id(), self.run.events.len() as u64, 0);
         let mut env = self.env(rng, &mut carry.stages[stage]);
         // A scope of single steps or with gaps is shown as if nothing stood between.
         let whole = pick.range().filter(|_| !pick.names_steps);
@@ -937,12 +941,7 @@ impl<'a> Replayer<'a> {
             fresh: pick.fresh,
             turn,
             needs: self.needs,
-            counter: self
-                .lengths
-                .as_ref()
-                .or(self.messages.as_ref())
-                .map(Messages::counter)
-                .unwrap_or_default(),
+            counter: self.single().map(Messages::counter).unwrap_or_default(),
             counted: firing.counted,
         };
         let edits = strategy.compress(&scope, &mut env)?;
