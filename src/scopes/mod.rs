@@ -242,8 +242,6 @@ mod tests {
         assert_eq!(tail("messages = 1\nalign = [\"last-step\"]"), [1, 2, 3, 4, 5, 6]);
         assert_eq!(tail("turns = 0\nalign = [\"newest\"]"), [1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(tail("first = 2\ndrop_call = true\nmessages = 3"), [2, 3, 4, 5]);
-        // The tail begins where the start ends: the call at its end stays with its result.
-        assert_eq!(tail("from_start = 3\ndrop_call = true\nmessages = 6"), none);
         // With the head counted seven messages stay, and two go at least.
         assert_eq!(tail("messages = 8\nwith_start = true"), [1]);
         assert_eq!(tail("messages = 8\ngoes = 2"), [1, 2]);

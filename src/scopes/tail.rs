@@ -145,9 +145,7 @@ impl Rule for Tail {
         let n = prompt.messages.len();
         let start = self.start(prompt);
         let cut = self.cut(prompt, start);
-        // What stays at the start and the tail touch: nothing goes between them.
-        let first = prompt.behind(prompt.n_head, self.first, self.events);
-        if self.drop_call && cut <= first.max(prompt.behind(0, self.from_start, self.events)) {
+        if self.drop_call && cut <= prompt.behind(prompt.n_head, self.first, self.events) {
             return Vec::new();
         }
         let cut = cut.max(start);
