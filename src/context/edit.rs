@@ -16,6 +16,8 @@ pub enum Edit {
     Keep { block: usize, pieces: Vec<Piece> },
     /// Put a short text in the place of the block's step.
     Mask { block: usize, text: String },
+    /// Put the block's step there again, as it was logged.
+    Restore { block: usize },
     /// Put a text that stands for the scope before the block (or at the end of the scope).
     Insert { before: usize, text: String },
 }
@@ -66,7 +68,10 @@ impl Edit {
     pub(super) fn position(&self) -> (usize, bool) {
         match *self {
             Edit::Insert { before, .. } => (before, false),
-            Edit::Drop { block } | Edit::Keep { block, .. } | Edit::Mask { block, .. } => (block, true),
+            Edit::Drop { block }
+            | Edit::Keep { block, .. }
+            | Edit::Mask { block, .. }
+            | Edit::Restore { block } => (block, true),
         }
     }
 }
@@ -92,6 +97,10 @@ pub(super) fn check(edits: &[Edit], scope: &Range<usize>, blocks: &[Block]) -> a
                 "block {block} is generated text and has no pieces to keep"
             );
         }
+        if matches!(edit, Edit::Restore { .. }) {
+            let is_rewritten = matches!(blocks[block].content, Content::Placeholder { .. });
+            anyhow::ensure!(is_rewritten, "block {block} was not rewritten");
+        }
         last = Some((block, on_block));
     }
     Ok(())
@@ -99,6 +108,7 @@ pub(super) fn check(edits: &[Edit], scope: &Range<usize>, blocks: &[Block]) -> a
 
 /// The blocks that the edits make of the scope, each with the number in the scope of the block that it stands for or before.
 pub(super) fn edited(
+    log: &Log,
     tokenizer: &Tokenizer,
     blocks: &[Block],
     scope: Range<usize>,
@@ -146,6 +156,10 @@ pub(super) fn edited(
                     at,
                     Block { turn, tokens, content: Content::Placeholder { step, text }, fresh, left: 0 },
                 ));
+            }
+            Some(Edit::Restore { .. }) => {
+                let tokens = log.tokens[step as usize];
+                after.push((at, Block { turn, tokens, content: Content::Step(step), fresh, left: 0 }));
             }
             Some(_) => {}
         }

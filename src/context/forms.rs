@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Of a text as JSON has it, without the quotes.
+/// Of a text as JSON has it, without the quotes, as JavaScript counts them.
 pub(super) fn json(text: &str) -> u64 {
     text.chars().map(in_json).sum()
 }
@@ -11,8 +11,13 @@ fn in_json(c: char) -> u64 {
     match c {
         '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
         c if c < ' ' => 6,
-        _ => 1,
+        _ => c.len_utf16() as u64,
     }
+}
+
+/// Of words as Gemini CLI estimates them: a character beyond ASCII has the tokens of six others.
+pub(super) fn estimated(text: &str) -> u64 {
+    text.chars().map(|c| if c.is_ascii() { 1 } else { 6 * c.len_utf16() as u64 }).sum()
 }
 
 /// The same as Python's `json.dumps` has it: what is not ASCII is escaped.
@@ -83,5 +88,6 @@ mod tests {
             (1 + 2 + 2 + 6 + 1, 1 + 2 + 2 + 6 + 6 + 12)
         );
         assert_eq!((repr("no JSON"), dumps("[]")), (9, 2));
+        assert_eq!((json("😀"), estimated("aü😀")), (2, 1 + 6 + 12));
     }
 }

@@ -7,201 +7,10 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::forms;
+use super::counter::{By, Counter};
 use super::log::Log;
 use super::{Block, Content, Context};
 use crate::trajectory::{Kind, Role};
-
-/// How a product counts tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Counter {
-    pub by: By,
-    /// Characters, or bytes, of a token.
-    pub per: Per,
-    /// How parts of a token are rounded.
-    pub round: Round,
-    /// Tokens that each message has more.
-    pub each: u32,
-    /// Whether the whole prompt is rounded once, and not each message.
-    pub whole: bool,
-    /// What characters stand around the texts; without those of the text itself.
-    pub around: Around,
-    /// Whether words and results alone count, and calls nothing.
-    pub no_calls: bool,
-    /// What a message without anything that counts has, in the same units.
-    pub empty: u32,
-}
-
-/// Characters, or bytes, of the form that a product counts with the texts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Around {
-    pub message: u32,
-    pub text: u32,
-    pub call: u32,
-    pub result: u32,
-    /// Of a text that an event put there.
-    pub made: u32,
-    /// Whether such a text stands there twice: in the message, and in what the product notes of it.
-    pub made_twice: bool,
-    /// How often the id of a call counts, with the call and with its result.
-    pub ids: u32,
-    /// Whether the name of the tool counts with its result, too.
-    pub names: bool,
-    /// Whether the word for who speaks counts: `user`, `assistant`, `tool`.
-    pub role: bool,
-}
-
-/// What is counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum By {
-    /// The tokens of the experiment's tokenizer.
-    #[default]
-    Tokens,
-    /// The same for each message, and of a whole prompt what the provider would count, where the log has usage.
-    Usage,
-    Chars,
-    Bytes,
-    /// Characters of a text as JSON has it.
-    Json,
-    /// Characters of words; of results and arguments those of what Python's `json.dumps` makes of them.
-    Dumps,
-    /// Characters of words and results; of arguments those of what Python shows of them (`repr`).
-    Repr,
-}
-
-/// How many characters a token has.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Per(pub f64);
-
-impl Default for Per {
-    fn default() -> Self {
-        Per(4.0)
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Round {
-    #[default]
-    Up,
-    Down,
-}
-
-impl Counter {
-    /// What a text counts, in tokens, characters or bytes.
-    fn units(self, text: &str, tokens: u32) -> u64 {
-        match self.by {
-            By::Tokens | By::Usage => u64::from(tokens),
-            By::Chars | By::Dumps | By::Repr => text.chars().count() as u64,
-            By::Bytes => text.len() as u64,
-            By::Json => forms::json(text),
-        }
-    }
-
-    fn tokens(self, units: u64) -> u64 {
-        let units = if units == 0 { u64::from(self.empty) } else { units };
-        match (self.by, self.round) {
-            (By::Tokens | By::Usage, _) => units,
-            (_, Round::Up) => (units as f64 / self.per.0).ceil() as u64,
-            (_, Round::Down) => (units as f64 / self.per.0).floor() as u64,
-        }
-    }
-
-    /// What stands around a block.
-    fn around(self, log: &Log, block: &Block) -> u64 {
-        let step = block.message().map(|step| &log.trajectory.steps[step as usize]);
-        let chars = |text: Option<&str>| text.map_or(0, |text| text.chars().count() as u32);
-        let id = || self.around.ids * chars(step.and_then(|step| step.call_id.as_deref()));
-        u64::from(match block.kind(log) {
-            Some(Kind::Action) => self.around.call + id(),
-            Some(Kind::Observation) => {
-                let name =
-                    if self.around.names { chars(step.and_then(|step| step.tool.as_deref())) } else { 0 };
-                self.around.result + id() + name
-            }
-            None => self.around.made,
-            _ => self.around.text,
-        })
-    }
-
-    /// What stands around a message, once. A text that an event put there is said by `made`.
-    fn around_message(self, who: Who, made: Speaker) -> u64 {
-        let role = match who {
-            _ if !self.around.role => "",
-            Who::Made => made.name(),
-            Who::System => "system",
-            Who::User => "user",
-            Who::Assistant => "assistant",
-            Who::Tool => "tool",
-        };
-        u64::from(self.around.message) + role.len() as u64
-    }
-
-    /// Tokens of the arguments of a call.
-    pub fn of_arguments(self, log: &Log, step: u32) -> u64 {
-        let arguments = log.trajectory.steps[step as usize].arguments.as_deref().unwrap_or_default();
-        match self.by {
-            By::Tokens | By::Usage => u64::from(log.tokens[step as usize]),
-            By::Dumps => self.tokens(forms::dumps(arguments)),
-            By::Repr => self.tokens(forms::repr(arguments)),
-            _ => self.tokens(Counter { by: By::Chars, ..self }.units(arguments, 0)),
-        }
-    }
-
-    /// Tokens of a call, with its name.
-    pub fn of_call(self, log: &Log, step: u32) -> u64 {
-        let tool = log.trajectory.steps[step as usize].tool.as_deref().unwrap_or_default();
-        match self.by {
-            By::Tokens | By::Usage => self.of_arguments(log, step),
-            _ => self.of_arguments(log, step) + self.tokens(tool.chars().count() as u64),
-        }
-    }
-
-    /// What an event took of a step that still stands.
-    fn freed(self, log: &Log, block: &Block) -> u64 {
-        let Content::Placeholder { step, .. } = block.content else { return 0 };
-        let (content, tokens) = (Content::Step(step), log.tokens[step as usize]);
-        let was = self.of_block(log, &Block { content, tokens, ..block.clone() });
-        self.tokens(was).saturating_sub(self.tokens(self.of_block(log, block)))
-    }
-
-    fn of_block(self, log: &Log, block: &Block) -> u64 {
-        let step = match block.content {
-            Content::Step(_) if matches!(self.by, By::Tokens | By::Usage) => return u64::from(block.tokens),
-            Content::Step(step) => step,
-            Content::Generated { .. } => {
-                let times = 1 + u64::from(self.around.made_twice);
-                return times * self.units(&block.text(log), block.tokens);
-            }
-            _ if self.by == By::Dumps && block.kind(log) == Some(Kind::Observation) => {
-                return forms::dumped(&block.text(log));
-            }
-            _ => return self.units(&block.text(log), block.tokens),
-        };
-        let step = &log.trajectory.steps[step as usize];
-        match (step.kind, &step.arguments) {
-            (Kind::Action, _) if self.no_calls => 0,
-            (Kind::Action, Some(arguments)) if matches!(self.by, By::Dumps | By::Repr) => {
-                let name = step.tool.as_deref().unwrap_or_default().chars().count() as u64;
-                name + if self.by == By::Dumps { forms::dumps(arguments) } else { forms::repr(arguments) }
-            }
-            (Kind::Observation, _) if self.by == By::Dumps => forms::dumped(&step.text),
-            // What a reader of the log is shown of a call has its own form.
-            (Kind::Action, Some(arguments)) => {
-                let name = step.tool.as_deref().unwrap_or_default();
-                // Arguments are JSON already.
-                let by = if self.by == By::Json { By::Chars } else { self.by };
-                let counter = Counter { by, ..self };
-                counter.units(name, 0) + counter.units(arguments, 0)
-            }
-            _ => self.units(&step.text, block.tokens),
-        }
-    }
-}
 
 /// Who a message is by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,6 +21,19 @@ pub enum Who {
     Tool,
     /// An event put it there.
     Made,
+}
+
+impl Who {
+    /// As prompts have it; what an event put there is said by `made`.
+    fn name(self, made: Speaker) -> &'static str {
+        match self {
+            Who::Made => made.name(),
+            Who::System => "system",
+            Who::User => "user",
+            Who::Assistant => "assistant",
+            Who::Tool => "tool",
+        }
+    }
 }
 
 /// One message of the prompt.
@@ -274,6 +96,8 @@ pub struct Messages {
     counter: Counter,
     /// Whether the task stands in every prompt, as system messages do.
     pins_task: bool,
+    /// Whether what the system says may go, and the tools alone stand in every prompt.
+    pub drops_system: bool,
     /// Whether the results of one reply are one message.
     joins_results: bool,
     /// Who says what events put there.
@@ -295,6 +119,11 @@ impl Messages {
     /// Tokens of all that was logged until now, as the policy counts.
     pub fn logged(&self) -> u64 {
         self.logged
+    }
+
+    /// Tokens that events took of what they rewrote.
+    pub fn freed(&self) -> u64 {
+        self.list.iter().map(|message| message.freed).sum()
     }
 
     /// Tokens of the texts that events put there, as the policy counts.
@@ -357,15 +186,17 @@ impl Messages {
     fn push(&mut self, log: &Log, at: usize, block: &Block) {
         let step = block.message();
         let who = step.map_or(Who::Made, |step| who(log, step, self.pins_task));
-        let units = self.counter.of_block(log, block) + self.counter.around(log, block);
+        let units = self.counter.of_part(log, block);
         let calls = step.is_some_and(|step| log.kind(step) == Kind::Action);
         let is_whole = matches!(block.content, Content::Step(_));
-        let is_pinned = who == Who::System || self.pins_task && step.is_some_and(|step| log.is_pinned(step));
-        let is_one = who == Who::Assistant || self.joins_results && who == Who::Tool;
         let is_tools = |step: u32| log.kind(step) == Kind::Tools;
+        let is_pinned = who == Who::System && (!self.drops_system || step.is_some_and(is_tools))
+            || self.pins_task && step.is_some_and(|step| log.is_pinned(step));
+        let is_one = who == Who::Assistant || self.joins_results && who == Who::Tool;
         // The tools are no message: they stand with what the system says.
         let joins = |last: &Message| {
             who == Who::System
+                && !self.drops_system
                 && (step.is_some_and(is_tools) || last.blocks.len() == 1 && is_tools(last.step))
         };
         match self.list.last_mut() {
@@ -386,7 +217,7 @@ impl Messages {
                 last.is_pinned |= is_pinned;
             }
             _ => {
-                let units = units + self.counter.around_message(who, self.made_by);
+                let units = units + self.counter.around_message(who.name(self.made_by));
                 let before = self.list.last().map_or(0, |last| last.step);
                 let tokens = self.counter.tokens(units) + u64::from(self.counter.each);
                 // Two of them are never one message.
@@ -427,6 +258,7 @@ fn who(log: &Log, step: u32, pins_task: bool) -> Who {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::counter::{Around, Per};
 
     #[test]
     fn a_text_counts_as_json_has_it() {

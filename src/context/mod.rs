@@ -13,6 +13,7 @@ use crate::trajectory::pairs::{Lack, Standing};
 pub mod annotations;
 pub mod atoms;
 mod block;
+pub mod counter;
 mod edit;
 mod forms;
 pub mod log;
@@ -41,6 +42,8 @@ pub struct Context {
     pairs: Standing,
     /// Whether what stands for a scope may be longer than it was: where it is what the log records.
     may_grow: bool,
+    /// Whether a call may stand without its result, and the other way.
+    parts_pairs: bool,
     /// Blocks that events have left so far.
     n_left: u32,
 }
@@ -79,6 +82,11 @@ impl Context {
     /// Holds nothing; what stands for a scope may be longer than it was, or may not.
     pub fn new(may_grow: bool) -> Self {
         Context { may_grow, ..Context::default() }
+    }
+
+    /// The same; a call may stand without its result, and the other way, or may not.
+    pub fn parting_pairs(self, parts_pairs: bool) -> Self {
+        Context { parts_pairs, ..self }
     }
 
     /// Whether what stands for a scope may be longer than it was.
@@ -126,7 +134,7 @@ impl Context {
     ) -> anyhow::Result<Applied> {
         check(&edits, &scope, &self.blocks)?;
         let before = self.blocks[scope.clone()].to_vec();
-        let after = edited(tokenizer, &self.blocks, scope.clone(), edits);
+        let after = edited(log, tokenizer, &self.blocks, scope.clone(), edits);
         Ok(self.put(log, before, after, |at| scope.start + at, scope.clone()))
     }
 
@@ -142,7 +150,7 @@ impl Context {
         let view = self.only(picked);
         let scope = view.n_head..view.blocks.len();
         check(&edits, &scope, &view.blocks)?;
-        let after = edited(tokenizer, &view.blocks, scope, edits);
+        let after = edited(log, tokenizer, &view.blocks, scope, edits);
         let (first, last) = (picked.first().copied().unwrap_or(0), picked.last().map_or(0, |last| last + 1));
         let before: Vec<Block> = picked.iter().map(|&i| self.blocks[i].clone()).collect();
         Ok(self.put(log, before, after, |at| picked.get(at).copied().unwrap_or(last), first..last))
@@ -250,10 +258,13 @@ impl Context {
 
     /// Where edits part a call from its result, moves them to where they do not: a call shares the fate of its result.
     /// Where a result still stands as a message, its call comes back as it was; where none does, its call is quoted, and
-    /// is no message any more either.
+    /// is no message any more either. Where pairs may be parted nothing is moved.
     fn keep_pairs(&mut self, log: &Log, before: &[Block], after: &mut Vec<(usize, Block)>) {
         self.set_pairs(log, before, false);
         self.set_pairs(log, after.iter().map(|(_, block)| block), true);
+        if self.parts_pairs {
+            return;
+        }
         let calls = before.iter().enumerate().filter(|(_, block)| block.kind(log) == Some(Kind::Action));
         let lack = |call: &Block| self.pairs.lack_of(log.pairs.number(call.message()?)?);
         let parted: BTreeMap<usize, Lack> = calls.filter_map(|(at, call)| Some((at, lack(call)?))).collect();

@@ -182,6 +182,17 @@ fn a_result_whose_call_stands_outside_of_the_scope_stays() {
     assert_eq!(c.violations().count(), 0);
 }
 
+/// What no provider takes is told, and stands all the same where a product sends it.
+#[test]
+fn a_pair_is_parted_where_that_is_asked_for() {
+    let log = calls();
+    let mut c = context(&log).parting_pairs(true);
+    let applied = c.apply(&log, &tokenizer(), 1..3, vec![Edit::Drop { block: 1 }]).unwrap();
+    assert_eq!(applied.violations, ["tool result without its call"]);
+    let texts: Vec<String> = c.blocks.iter().map(|b| b.text(&log)).collect();
+    assert_eq!(texts, ["the task", "pwd", "one two three four five six", "seven eight nine", "done"]);
+}
+
 /// A prompt before the result came, and one of a log that never had the one or the other.
 #[test]
 fn a_whole_prompt_is_not_blamed() {

@@ -14,7 +14,8 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use crate::context::messages::{Counter, Speaker};
+use crate::context::counter::Counter;
+use crate::context::messages::Speaker;
 use crate::models::Model;
 use crate::params::Param;
 use crate::replay::{Frame, Head, Recipe, Scaled, Stage};
@@ -44,6 +45,10 @@ pub struct Policy {
     /// How tokens are counted.
     #[serde(default)]
     pub counter: Counter,
+    /// How single messages are counted, where that is otherwise: as by a product whose limits go by usage, and its scopes by an estimate
+    /// of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lengths: Option<Counter>,
     /// Whether the results of one reply are one message, as some providers have it.
     #[serde(default)]
     pub joins_results: bool,
@@ -53,6 +58,10 @@ pub struct Policy {
     /// Whether what an event puts there may be longer than what stood there, as some products let it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub grows: bool,
+    /// Whether an event may part a call from its result, as some products do, though no provider takes it: each prompt that holds one
+    /// without the other is told as a violation.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub parts_pairs: bool,
     /// Who says what an event puts there: so it stands in exported prompts, and counts where roles do.
     #[serde(default, skip_serializing_if = "is_user")]
     pub summary_role: Speaker,
@@ -85,6 +94,10 @@ pub struct StageFile {
     /// After so many events in a row that made the prompt no shorter it is done with for the segment; 0 is never.
     #[serde(default, skip_serializing_if = "is_never")]
     pub give_up: u32,
+    /// Whether what its events rewrote is whole again where its trigger does not fire, and counts as whole for that: as by a product
+    /// that leaves its history as it is, and makes its view anew for each call. The policy must let a prompt grow (`grows`).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub anew: bool,
 }
 
 fn is_user(speaker: &Speaker) -> bool {
@@ -125,6 +138,10 @@ impl Policy {
     /// Some part is unknown, or is refused its parameters.
     pub fn check(&self) -> anyhow::Result<()> {
         anyhow::ensure!(!self.stages.is_empty(), "a policy without stages");
+        anyhow::ensure!(
+            self.grows || !self.stages.iter().any(|stage| stage.anew),
+            "a stage with `anew` needs `grows = true` of the policy"
+        );
         anyhow::ensure!(self.window > self.reserve, "`reserve` must be less than `window`");
         let share = self.window_share.unwrap_or(1.0);
         anyhow::ensure!(
@@ -165,9 +182,11 @@ impl Policy {
             frame: Some(Frame {
                 head: self.head,
                 counter: self.counter,
+                lengths: self.lengths,
                 window: self.window - self.reserve,
                 joins_results: self.joins_results,
                 grows: self.grows,
+                parts_pairs: self.parts_pairs,
                 made_by: self.summary_role,
             }),
             seed,
@@ -201,6 +220,7 @@ impl Policy {
             repeat: file.repeat.max(1),
             down_to: file.down_to,
             give_up: file.give_up,
+            anew: file.anew,
         })
     }
 

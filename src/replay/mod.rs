@@ -19,8 +19,9 @@ use std::sync::LazyLock;
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 
+use crate::context::counter::Counter;
 use crate::context::log::Log;
-use crate::context::messages::{Counter, LastCall, Messages};
+use crate::context::messages::{LastCall, Messages};
 use crate::context::needs::Needs;
 use crate::context::{Applied, Block, Content, Context};
 use crate::models::{Asked, Metered, Model};
@@ -261,8 +262,9 @@ pub fn replay(
         observer,
         // Room that is not filled takes no memory; a vector that grows leaves what it had.
         run: Run { decisions: Vec::with_capacity(log.turns.len()), ..Run::default() },
-        context: Context::new(recipe.may_grow()),
+        context: Context::new(recipe.may_grow()).parting_pairs(recipe.parts_pairs()),
         messages: recipe.reads_messages().then(|| new_messages(recipe)),
+        lengths: new_lengths(recipe),
         provider: Provider::default(),
     };
     replayer.context.blocks.reserve(log.n_steps());
@@ -286,14 +288,26 @@ struct Replayer<'a> {
     context: Context,
     /// The context as messages, where something asks for them.
     messages: Option<Messages>,
+    /// The same as its policy counts single messages, where that is otherwise.
+    lengths: Option<Messages>,
     /// What the provider counts, for policies that go by it.
     provider: Provider,
 }
 
 fn new_messages(recipe: &Recipe) -> Messages {
     let Some(frame) = recipe.frame else { return Messages::new(Counter::default(), true, false) };
-    let mut messages = Messages::new(frame.counter, frame.head == Head::Task, frame.joins_results);
+    messages_by(frame.counter, &frame)
+}
+
+fn new_lengths(recipe: &Recipe) -> Option<Messages> {
+    let frame = recipe.frame?;
+    Some(messages_by(frame.lengths?, &frame))
+}
+
+fn messages_by(counter: Counter, frame: &Frame) -> Messages {
+    let mut messages = Messages::new(counter, frame.head == Head::Task, frame.joins_results);
     messages.made_by = frame.made_by;
+    messages.drops_system = frame.head == Head::None;
     messages
 }
 
@@ -374,7 +388,7 @@ impl<'a> Replayer<'a> {
 
     fn append(&mut self, step: u32) {
         self.context.push_step(self.log, step);
-        if let Some(messages) = &mut self.messages {
+        for messages in [&mut self.messages, &mut self.lengths].into_iter().flatten() {
             messages.append(self.log, &self.context);
         }
         if self.goes_by_usage() {
@@ -391,9 +405,14 @@ impl<'a> Replayer<'a> {
         }
     }
 
+    /// The messages as the policy counts single ones.
+    fn single(&self) -> Option<&Messages> {
+        self.lengths.as_ref().or(self.messages.as_ref())
+    }
+
     /// Reads the context as messages from a block on.
     fn read_messages(&mut self, from: usize) {
-        if let Some(messages) = &mut self.messages {
+        for messages in [&mut self.messages, &mut self.lengths].into_iter().flatten() {
             messages.read(self.log, &self.context, from);
         }
     }
@@ -404,13 +423,14 @@ impl<'a> Replayer<'a> {
         for step in log.turns[0].steps.clone().chain(log.pinned_before(segment)) {
             self.append(step);
         }
-        self.context.n_head = match self.recipe.frame.map(|frame| frame.head) {
-            Some(Head::System) => {
-                let is_task = |block: &Block| block.kind(log).is_some_and(|kind| kind == Kind::Message);
-                self.context.blocks.iter().position(is_task).unwrap_or(self.context.blocks.len())
-            }
-            _ => self.context.blocks.len(),
+        let goes = |kind: Kind| match self.recipe.frame.map(|frame| frame.head) {
+            Some(Head::System) => kind == Kind::Message,
+            Some(Head::None) => kind != Kind::Tools,
+            _ => false,
         };
+        let blocks = &self.context.blocks;
+        let first = blocks.iter().position(|block| block.kind(log).is_some_and(goes));
+        self.context.n_head = first.unwrap_or(blocks.len());
         self.read_messages(self.context.blocks.len());
         self.context.tokens
     }
@@ -427,7 +447,7 @@ impl<'a> Replayer<'a> {
             }
             match self.recipe.frame.map(|frame| frame.head) {
                 // The product summarises its old summary with the rest. It stands before what was kept of the turns before it.
-                Some(Head::System) => {
+                Some(Head::System | Head::None) => {
                     let summary = self.context.blocks.last_mut();
                     summary
                         .filter(|block| block.kind(log) == Some(Kind::Compaction))
@@ -447,6 +467,7 @@ impl<'a> Replayer<'a> {
         let log = self.log;
         self.context.clear();
         self.messages = self.messages.take().map(|_| new_messages(self.recipe));
+        self.lengths = new_lengths(self.recipe);
         self.provider = Provider::default();
         self.observer.reset();
         let segment = log.turns[turns.start as usize].segment;
@@ -529,6 +550,9 @@ impl<'a> Replayer<'a> {
         for number in 0..self.recipe.stages[stage].repeat {
             self.count_full(turn);
             let (log, messages, context_tokens) = (self.log, self.messages.as_ref(), self.counted(turn));
+            let is_anew = self.recipe.stages[stage].anew;
+            let freed = messages.filter(|_| is_anew).map_or(0, Messages::freed);
+            let context_tokens = context_tokens + freed;
             let moment = Moment { log, turn, context_tokens, messages };
             let firing = match self.recipe.stages[stage].down_to.filter(|_| number > 0) {
                 Some(share) => {
@@ -538,8 +562,15 @@ impl<'a> Replayer<'a> {
             };
             let give_up = self.recipe.stages[stage].give_up;
             let has_given_up = give_up > 0 && carry.stages[stage].n_vain >= give_up;
-            let Some(firing) = firing.filter(|_| !has_given_up) else { break };
-            let Some(pick) = self.pick((stage, turn), &firing, carry) else { break };
+            let (firing, pick) = match firing.filter(|_| !has_given_up) {
+                Some(firing) => {
+                    let pick = self.pick((stage, turn), &firing, carry);
+                    (firing, pick)
+                }
+                None if freed > 0 => (Firing::new("whole again", turn, 1.0), self.pick_rewritten(stage)),
+                None => break,
+            };
+            let Some(pick) = pick else { break };
             let before = self.context.tokens;
             let prefix = self.event((stage, turn, decision), pick, firing, cached, carry)?;
             cached = cached.min(prefix.unwrap_or(cached));
@@ -656,7 +687,7 @@ impl<'a> Replayer<'a> {
         turn: u32,
         passed: &HashSet<u32>,
     ) -> Option<Pick> {
-        let messages = self.messages.as_ref()?;
+        let messages = self.single()?;
         let window = self.recipe.frame.map_or(0, |frame| frame.window);
         let (n_head, tokens) = (messages.n_head(), self.counted(turn));
         let counter = messages.counter();
@@ -664,7 +695,7 @@ impl<'a> Replayer<'a> {
             Prompt { log: self.log, messages: &messages.list, n_head, tokens, window, counter, passed };
         let named = rule.pick(&prompt).into_iter().filter(|&at| !messages.list[at].is_pinned);
         let mut blocks: Vec<usize> = named.flat_map(|at| messages.list[at].blocks.clone()).collect();
-        if self.log.pairs.has_late() {
+        if self.log.pairs.has_late() && !self.recipe.parts_pairs() {
             blocks.retain(|&i| !self.waits(i, turn));
         }
         let of = |i: &usize| &self.context.blocks[*i];
@@ -696,6 +727,17 @@ impl<'a> Replayer<'a> {
             names_steps: !is_whole,
             takes,
         })
+    }
+
+    /// What the stage rewrote.
+    fn pick_rewritten(&self, stage: usize) -> Option<Pick> {
+        let (all, strategy) = (&self.context.blocks, &*self.recipe.stages[stage].strategy);
+        let is_it = |block: &Block| {
+            matches!(block.content, Content::Placeholder { .. }) && Event::is_kept(self.log, strategy, block)
+        };
+        let blocks: Vec<usize> = (self.context.n_head..all.len()).filter(|&i| is_it(&all[i])).collect();
+        let (turns, fresh) = (self.turns(&blocks), all[*blocks.first()?].turn);
+        Some(Pick { turns, fresh, blocks, only: Some(Vec::new()), names_steps: true, takes: 0 })
     }
 
     fn pick_named(&self, stage: usize, (named, until): (&[u32], u32), carry: &mut Carry) -> Option<Pick> {
@@ -863,7 +905,7 @@ impl<'a> Replayer<'a> {
     /// Takes back what changed nothing: to a policy that is no event. What was asked of a model for it is paid all the same.
     fn in_vain(&mut self, stage: usize, applied: &Applied, work: &Work, carry: &mut Carry) -> Option<u64> {
         self.context.take_back(applied);
-        if self.recipe.stages[stage].scope.as_ref().is_some_and(|rule| !rule.retakes()) {
+        if self.recipe.stages[stage].passes_by() {
             carry.stages[stage].passed.extend(applied.before.iter().filter_map(Block::step));
         }
         let Work { calls, tokens_in, tokens_out, .. } = *work;
@@ -882,9 +924,8 @@ impl<'a> Replayer<'a> {
     ) -> anyhow::Result<Option<u64>> {
         let log = self.log;
         let strategy = &*self.recipe.stages[stage].strategy;
-        let number = self.run.events.len() as u64;
         let tokens_before = self.context.tokens;
-        let rng = rng(self.recipe.seed, "strategy", log.id(), number, 0);
+        let rng = rng(self.recipe.seed, "strategy", log.id(), self.run.events.len() as u64, 0);
         let mut env = self.env(rng, &mut carry.stages[stage]);
         // A scope of single steps or with gaps is shown as if nothing stood between.
         let whole = pick.range().filter(|_| !pick.names_steps);
@@ -900,6 +941,8 @@ impl<'a> Replayer<'a> {
             fresh: pick.fresh,
             turn,
             needs: self.needs,
+            counter: self.single().map(Messages::counter).unwrap_or_default(),
+            counted: firing.counted,
         };
         let edits = strategy.compress(&scope, &mut env)?;
         carry.stages[stage].state = env.state;
@@ -910,7 +953,7 @@ impl<'a> Replayer<'a> {
         if self.recipe.frame.is_some() && applied.unchanged_prefix.is_none() {
             return Ok(self.in_vain(stage, &applied, &env.work, carry));
         }
-        if self.recipe.stages[stage].scope.as_ref().is_some_and(|rule| !rule.retakes()) {
+        if self.recipe.stages[stage].passes_by() {
             carry.stages[stage].passed.extend(applied.after.iter().filter_map(Block::step));
         }
         carry.left_at = applied.places;

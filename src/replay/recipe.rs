@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::context::messages::{Counter, Speaker};
+use crate::context::counter::Counter;
+use crate::context::messages::Speaker;
 use crate::models::Model;
 use crate::replay::Event;
 use crate::scopes::Rule;
@@ -23,9 +24,16 @@ pub struct Stage {
     pub down_to: Option<f64>,
     /// After so many events in a row that made the prompt no shorter it is done with for the segment; 0 is never.
     pub give_up: u32,
+    /// Whether what its events rewrote is whole again where its trigger does not fire, and counts as whole for that.
+    pub anew: bool,
 }
 
 impl Stage {
+    /// Whether what it had in a scope and left as it was is not in a later one.
+    pub fn passes_by(&self) -> bool {
+        !self.anew && self.scope.as_ref().is_some_and(|rule| !rule.retakes())
+    }
+
     /// Whether what was compressed before can be in its scopes.
     pub fn retakes(&self) -> bool {
         self.scope.as_ref().map_or(self.strategy.is_recursive(), |scope| scope.retakes())
@@ -41,6 +49,8 @@ pub enum Head {
     Task,
     /// What the system says, and the tools.
     System,
+    /// The tools alone: what the system says goes with the rest.
+    None,
 }
 
 /// How a policy sees the prompt.
@@ -48,12 +58,16 @@ pub enum Head {
 pub struct Frame {
     pub head: Head,
     pub counter: Counter,
+    /// How single messages are counted, where that is otherwise: what scopes and strategies go by.
+    pub lengths: Option<Counter>,
     /// Tokens of the window, without the reserve.
     pub window: u64,
     /// Whether the results of one reply are one message.
     pub joins_results: bool,
     /// Whether an event may make a prompt longer.
     pub grows: bool,
+    /// Whether an event may part a call from its result.
+    pub parts_pairs: bool,
     /// Who says what events put there.
     pub made_by: Speaker,
 }
@@ -81,7 +95,8 @@ pub type Scaled = Box<dyn Fn(u64) -> anyhow::Result<Recipe> + Send + Sync>;
 impl Recipe {
     /// One stage, without models.
     pub fn one(strategy: Box<dyn Strategy>, trigger: Box<dyn Trigger>, seed: u64) -> Self {
-        let stages = vec![Stage { trigger, scope: None, strategy, repeat: 1, down_to: None, give_up: 0 }];
+        let stages =
+            vec![Stage { trigger, scope: None, strategy, repeat: 1, down_to: None, give_up: 0, anew: false }];
         Recipe {
             stages,
             rounds: 1,
@@ -127,6 +142,11 @@ impl Recipe {
     /// Whether what stands for a scope may be longer than it was.
     pub fn may_grow(&self) -> bool {
         self.is_record() || self.frame.is_some_and(|frame| frame.grows)
+    }
+
+    /// Whether a call may stand without its result, and the other way.
+    pub fn parts_pairs(&self) -> bool {
+        self.frame.is_some_and(|frame| frame.parts_pairs)
     }
 
     /// Whether it puts what the log records.

@@ -5,8 +5,9 @@
 
 use std::collections::HashSet;
 
+use crate::context::counter::Counter;
 use crate::context::log::Log;
-use crate::context::messages::{Counter, Message, Who};
+use crate::context::messages::{Message, Who};
 use crate::params::Param;
 
 mod drop_half;
@@ -168,7 +169,8 @@ pub fn build(name: &str, params: toml::Table) -> anyhow::Result<Box<dyn Rule>> {
 mod tests {
     use super::*;
     use crate::context::Context;
-    use crate::context::messages::{By, Messages, Per};
+    use crate::context::counter::{By, Per};
+    use crate::context::messages::Messages;
 
     /// Which messages of a script a rule picks, where a character is a token and the system's words are the head.
     pub(super) fn picked((name, params): (&str, &str), window: u64, script: &str) -> Vec<usize> {
@@ -209,6 +211,10 @@ mod tests {
         // Of 90 tokens 40 may be left: the fifth message is the first after which that is so.
         assert_eq!(prefix("tokens = 20\nrest = 40"), [1, 2, 3, 4, 5]);
         assert_eq!(prefix("tokens = 85"), [0; 0]);
+        // Behind the call its result goes, too, and behind a result none that follows it.
+        let two = NINE.replace("action: ----------\n        observation", "observation");
+        let prefix = |params: &str| picked(("prefix", params), 0, &two);
+        assert_eq!([prefix("tokens = 20"), prefix("tokens = 20\nparts = true")], [vec![1, 2, 3], vec![1, 2]]);
     }
 
     #[test]
@@ -234,6 +240,7 @@ mod tests {
         assert_eq!(tail("messages = 2\nalign = [\"next-user-or-call\"]"), [1, 2, 3, 4, 5, 6]);
         assert_eq!(tail("messages = 1\nalign = [\"next-user-or-call\"]"), none);
         assert_eq!(tail("messages = 1\nalign = [\"last-step\"]"), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(tail("turns = 0\nalign = [\"newest\"]"), [1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(tail("first = 2\ndrop_call = true\nmessages = 3"), [2, 3, 4, 5]);
         // With the head counted seven messages stay, and two go at least.
         assert_eq!(tail("messages = 8\nwith_start = true"), [1]);
@@ -246,6 +253,7 @@ mod tests {
         assert_eq!(results("keep_messages = 2"), [3, 5]);
         assert_eq!(results("of = \"pairs\"\nkeep_messages = 2"), [2, 3, 4, 5]);
         assert_eq!(results("of = \"calls\"\nkeep_tokens = 20"), [2, 4]);
+        assert_eq!(results("of = \"calls\"\nkeep_tokens = 9"), [0; 0]);
         assert_eq!(results("of = \"pairs\"\nkeep_calls = 2"), [2, 3]);
         // From 90 tokens to 80: the first result leaves 4 of its 10 there, so two are cleared.
         assert_eq!(results("until = 0.8\ninstead = 4"), [3, 5]);

@@ -21,6 +21,9 @@ params! {
         rest: u64 = 0,
         /// Whether the cut is moved on to a message of the user, or where none comes back to the newest.
         to_user: bool = false,
+        /// Whether results behind the cut stay, where it stands behind one of their reply: without their call, where `parts_pairs` of the
+        /// policy lets them.
+        parts: bool = false,
     }
 }
 
@@ -39,7 +42,10 @@ impl Rule for Prefix {
             gone >= self.tokens && (self.rest == 0 || left - gone <= self.rest)
         };
         let Some(last) = (head..n).find(is_enough) else { return Vec::new() };
-        let mut cut = (last + 1..n).find(|&at| !prompt.is_result(at)).unwrap_or(n);
+        let mut cut = match self.parts && !prompt.messages[last].has_calls {
+            true => last + 1,
+            false => (last + 1..n).find(|&at| !prompt.is_result(at)).unwrap_or(n),
+        };
         if self.to_user {
             cut = (cut..n).find(|&at| prompt.is_user(at)).or_else(|| prompt.newest_user()).unwrap_or(n);
         }

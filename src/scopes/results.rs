@@ -33,7 +33,7 @@ params! {
         users: bool = false,
         /// Newest messages of the user from which on all stands; 0 is no limit.
         keep_turns: u32 = 0,
-        /// Tokens of the newest messages, of whatever kind, that stay; 0 is no limit.
+        /// Tokens of the newest messages, of whatever kind and as they were logged, that stay; all stay where the newest alone has more. 0 is no limit.
         keep_tokens: u64 = 0,
         /// Tokens of the newest results that stay.
         protect: u64 = 0,
@@ -90,9 +90,14 @@ impl Rule for Results {
         }
         if self.keep_tokens > 0 {
             let mut left = self.keep_tokens;
-            let fits =
-                |at: &usize| left.checked_sub(prompt.messages[*at].tokens).map(|rest| left = rest).is_some();
-            end -= (head..end).rev().take_while(fits).count();
+            let whole = |at: usize| prompt.messages[at].tokens + prompt.messages[at].freed;
+            let fits = |at: &usize| left.checked_sub(whole(*at)).map(|rest| left = rest).is_some();
+            let n_newest = (head..end).rev().take_while(fits).count();
+            // So deepagents has it.
+            if n_newest == 0 {
+                return Vec::new();
+            }
+            end -= n_newest;
         }
         let first = (head..end).find(|&at| self.users && self.is_meant(prompt, at));
         // Newest first, and no list of all: most of them were taken long ago.

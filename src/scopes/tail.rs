@@ -55,6 +55,8 @@ params! {
         beside: bool = false,
         /// Whether nothing but what events left goes: their summaries are summarised.
         only_left: bool = false,
+        /// Whether nothing but what events left may go, as with a product that summarises its summary alone.
+        again: bool = false,
         /// How many messages before the cut a message of the user may stand to which it is moved back.
         user_within: u32 = 0,
         /// Whether only what stands up to the agent's last reply is looked at, and what came since stays.
@@ -127,6 +129,8 @@ enum Align {
     NextUserOrCall,
     /// Back to the newest message that is no result, if it stands behind that.
     LastStep,
+    /// Back to the newest message.
+    Newest,
 }
 
 impl Rule for Tail {
@@ -180,7 +184,7 @@ impl Rule for Tail {
     }
 
     fn merges(&self) -> bool {
-        self.only_left
+        self.only_left || self.again
     }
 }
 
@@ -337,6 +341,7 @@ impl Align {
                     |at: usize| prompt.messages[at].has_calls && at + 1 < n && prompt.is_result(at + 1);
                 on(&|at| prompt.is_user(at)).or_else(|| on(&is_pair))
             }
+            Align::Newest => Some(cut.min(n.saturating_sub(1))),
             Align::LastStep => {
                 Some((head..n).rev().find(|&at| !prompt.is_result(at)).map_or(cut, |step| cut.min(step)))
             }

@@ -3,12 +3,15 @@
 //! Sources: context editing of the Claude API and its copies (a fixed text), Gemini CLI, OpenAI Agents and mini-swe-agent
 //! (a clip). Words of the agent stay; the arguments of its calls go where that is asked for.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
+
+use serde_json::Value;
 
 use super::{Entry, Env, Scope, Strategy};
 use crate::context::{Block, Content, Edit};
 use crate::params::params;
-use crate::trajectory::{Kind, Role};
+use crate::trajectory::{Kind, Role, Step};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "clear",
@@ -20,13 +23,15 @@ pub(super) const ENTRY: Entry = Entry {
 
 params! {
     struct Clear {
-        /// What stands in the place of a result, or between its beginning and its end; `{lines}`, `{chars}` and `{tool}` are of the
+        /// What stands in the place of a result, or between its beginning and its end; `{lines}`, `{chars}`, `{tool}` and `{id}` are of the
         /// old text.
         text: String = "[cleared]",
         /// Characters of its beginning that stay.
         head: u32 = 0,
         /// Characters of its end that stay.
         tail: u32 = 0,
+        /// Whether they are of the result as JSON has it, in an object by the name of `output`, and counted as JavaScript does.
+        json: bool = false,
         /// Whether calls in the scope whose results are in it lose their arguments, too.
         inputs: bool = false,
         /// Whether messages of the user in the scope are cleared, too.
@@ -45,16 +50,14 @@ impl Strategy for Clear {
             let step = &scope.log.trajectory.steps[number as usize];
             let text = match step.kind {
                 Kind::Message if !self.users || step.role != Role::User => None,
-                Kind::Observation | Kind::Message => {
-                    self.instead(&step.text, step.tool.as_deref(), scope.log.lines[number as usize])
-                }
+                Kind::Observation | Kind::Message => self.instead(step, scope.log.lines[number as usize]),
                 Kind::Action if cleared.as_ref().is_some_and(|calls| calls.contains(&number)) => {
                     Some(format!("{} {{}}", step.tool.as_deref().unwrap_or_default()))
                 }
                 _ => None,
             };
             let Some(text) = text else { continue };
-            if !self.if_shorter || env.tokenizer.count(&text) < scope.context.blocks[block].tokens {
+            if !self.if_shorter || is_shorter(scope, block, &text, env) {
                 edits.push(Edit::Mask { block, text });
             }
         }
@@ -71,6 +74,16 @@ impl Strategy for Clear {
     }
 }
 
+/// Whether a text has fewer tokens than the block in whose place it would stand, as the policy counts.
+fn is_shorter(scope: &Scope<'_>, block: usize, text: &str, env: &Env<'_>) -> bool {
+    let block = &scope.context.blocks[block];
+    let Some(step) = block.step() else { return false };
+    let content = Content::Placeholder { step, text: text.to_owned() };
+    let masked = Block { content, tokens: env.tokenizer.count(text), ..block.clone() };
+    let tokens = |block: &Block| scope.counter.tokens(scope.counter.of_part(scope.log, block));
+    tokens(&masked) < tokens(block)
+}
+
 /// The calls of the results in the scope; of a scope without results all its calls.
 fn called(scope: &Scope<'_>) -> HashSet<u32> {
     let steps = || scope.context.blocks[scope.blocks.clone()].iter().filter_map(Block::message);
@@ -83,16 +96,30 @@ fn called(scope: &Scope<'_>) -> HashSet<u32> {
 
 impl Clear {
     /// What stands in the place of a result; none if all of it stays.
-    fn instead(&self, old: &str, tool: Option<&str>, lines: u32) -> Option<String> {
-        let n = old.chars().count();
+    fn instead(&self, step: &Step, lines: u32) -> Option<String> {
+        let old = step.text.as_str();
+        let json = || format!("{{\n  \"output\": {}\n}}", Value::from(old));
+        let old = if self.json { Cow::from(json()) } else { Cow::from(old) };
+        // JavaScript counts some characters twice.
+        let size = |c: char| if self.json { c.len_utf16() } else { 1 };
+        let n = old.chars().map(size).sum::<usize>();
         let (head, tail) = (self.head as usize, self.tail as usize);
         if head + tail > 0 && n <= head + tail {
             return None;
         }
         let text = self.text.replace("{lines}", &lines.to_string());
         let text = text.replace("{chars}", &(n - head - tail).to_string());
-        let text = text.replace("{tool}", tool.unwrap_or("tool"));
-        let at = |chars: usize| old.char_indices().nth(chars).map_or(old.len(), |(at, _)| at);
+        let text = text.replace("{tool}", step.tool.as_deref().unwrap_or("tool"));
+        let text = text.replace("{id}", step.call_id.as_deref().unwrap_or("call"));
+        let at = |chars: usize| {
+            let mut seen = 0;
+            let is_behind = |&(_, c): &(usize, char)| {
+                let before = seen;
+                seen += size(c);
+                before >= chars
+            };
+            old.char_indices().find(is_behind).map_or(old.len(), |(at, _)| at)
+        };
         Some(format!("{}{text}{}", &old[..at(head)], &old[at(n - tail)..]))
     }
 }
@@ -109,5 +136,9 @@ mod tests {
         assert_eq!(after("text = \"gone\""), ["agone"]);
         assert_eq!(after("text = \"<{chars}>\"\nhead = 3\ntail = 2"), ["aone<22>ix"]);
         assert_eq!(after("text = \"\"\nhead = 30\ntail = 2"), ["aone two three four five six"]);
+        let long = SCRIPT.replace("one", &"one ".repeat(40));
+        let json = "text = \"…\"\nhead = 18\ntail = 7\njson = true";
+        let after = after_events(("clear", json), ("turns", "n = 1\nkeep = 1"), &long);
+        assert_eq!(after, ["a{\n  \"output\": \"one… six\"\n}"]);
     }
 }

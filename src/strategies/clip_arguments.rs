@@ -34,7 +34,15 @@ impl Strategy for ClipArguments {
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
         let mut edits = Vec::new();
         for block in scope.blocks.clone() {
-            let Content::Step(number) = scope.context.blocks[block].content else { continue };
+            let number = match scope.context.blocks[block].content {
+                Content::Step(number) => number,
+                // Such a scope has only what is to be whole again.
+                Content::Placeholder { .. } => {
+                    edits.push(Edit::Restore { block });
+                    continue;
+                }
+                _ => continue,
+            };
             let step = &scope.log.trajectory.steps[number as usize];
             let tool = step.tool.as_deref().unwrap_or_default();
             let is_meant = self.tools.is_empty() || self.tools.iter().any(|meant| meant == tool);

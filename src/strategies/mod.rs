@@ -11,6 +11,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use rand_chacha::ChaCha8Rng;
 
+use crate::context::counter::Counter;
 use crate::context::log::Log;
 use crate::context::needs::Needs;
 use crate::context::{Content, Context, Edit, Piece, Recalled};
@@ -74,6 +75,10 @@ pub struct Scope<'a> {
     pub turn: u32,
     /// What the agent will need: for `oracle` alone.
     pub needs: &'a Needs,
+    /// How the policy counts single messages.
+    pub counter: Counter,
+    /// Tokens of the prompt, as the limit counted them that fired.
+    pub counted: u64,
 }
 
 /// What is known when a strategy is asked what to bring back.

@@ -69,6 +69,9 @@ params! {
         tries: u32 = 2 (at least 1),
         /// Whether a text that is longer than the scope leaves that as it was; else lines of the scope stand there.
         reject_longer: bool = false,
+        /// Where it does: tokens that are counted beside the messages of the new prompt, up to the agent's last reply and as the policy counts
+        /// them one by one, which is rejected, too, if it then has more than the limit counted of the old. 0 for no such count.
+        reject_beside: u64 = 0,
         /// What stands there where it says nothing of use: lines of the scope, nothing, or all of the scope as it was.
         fallback: Fallback = "extract",
         /// Whether the model is shown its summary once more, beside the log, to mend it; what it then says stands, if it is of use.
@@ -145,6 +148,10 @@ impl Strategy for Summarise {
                 (text, source.pieces.len() as u32)
             }
         };
+        if self.reject_longer && self.reject_beside > 0 && self.is_longer(&text, scope, env) {
+            env.work.fallback = Some(Fallback::Keep.name());
+            return Ok(Vec::new());
+        }
         let mut edits: BTreeMap<usize, Edit> = match (env.model, self.form) {
             (None, Form::Oracle) => oracle::edits(scope, env, self.tokens.saturating_mul(n_texts)),
             _ => scope.blocks.clone().map(|block| Edit::Drop { block }).collect(),
@@ -182,6 +189,21 @@ const NOT_READ: &str =
     "What stood here before was too long for a summary, and so nothing of it is known any more from here on.";
 
 impl Summarise {
+    /// Whether the product counts more of the prompt with this text than its limit did of the prompt before.
+    fn is_longer(&self, text: &str, scope: &Scope<'_>, env: &Env<'_>) -> bool {
+        let (log, prompt) = (scope.log, scope.prompt);
+        let units =
+            |blocks: &[Block]| blocks.iter().map(|block| scope.counter.of_part(log, block)).sum::<u64>();
+        let is_reply =
+            |block: &Block| block.origin().is_some_and(|step| log.trajectory.steps[step as usize].is_agent());
+        let end = prompt.blocks.iter().rposition(is_reply).map_or(prompt.n_head, |last| last + 1);
+        let all = units(&prompt.blocks[prompt.n_head.min(end)..end]);
+        let kept = all.saturating_sub(units(&scope.context.blocks[scope.blocks.clone()]));
+        let content = Content::Generated { text: text.to_owned() };
+        let made = Block { turn: 0, tokens: env.tokenizer.count(text), content, fresh: true, left: 0 };
+        scope.counter.tokens(kept + units(&[made])) + self.reject_beside > scope.counted
+    }
+
     /// Puts a summary in the place of each text that is longer.
     fn rewritten(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
         let mut edits = Vec::new();

@@ -3,6 +3,7 @@
 //! Uses no other module. Readers (`formats`) fill a [`Builder`], which is the one place where
 //! steps are grouped into turns and segments; `store` writes and reads the result.
 
+pub mod arguments;
 pub mod pairs;
 pub mod usage;
 

@@ -261,7 +261,7 @@ impl Detector for Watch {
         let last =
             moment.messages.and_then(|messages| messages.list.get(..self.limits.end(messages))?.last());
         self.since.step = last.map(|last| last.step);
-        Some(Firing::new(what, moment.turn, 1.0))
+        Some(Firing { counted: self.limits.prompt_tokens(moment), ..Firing::new(what, moment.turn, 1.0) })
     }
 }
 
@@ -269,7 +269,7 @@ impl Detector for Watch {
 mod tests {
     use super::super::tests::fired;
     use super::*;
-    use crate::context::messages::{By, Counter, Per};
+    use crate::context::counter::{By, Counter, Per};
     use crate::context::{Context, Edit};
     use crate::text::tokens::Tokenizer;
 

@@ -51,11 +51,13 @@ pub struct Firing {
     pub only: Option<Vec<u32>>,
     /// More of the decision, JSON; empty is nothing.
     pub details: String,
+    /// Tokens of the prompt, as a limit counted them.
+    pub counted: u64,
 }
 
 impl Firing {
     pub(crate) fn new(kind: &'static str, scope_end: u32, confidence: f64) -> Self {
-        Firing { kind, scope_end, confidence, only: None, details: String::new() }
+        Firing { kind, scope_end, confidence, only: None, details: String::new(), counted: 0 }
     }
 
     fn with(self, details: serde_json::Value) -> Self {

@@ -44,8 +44,10 @@ fn each_mechanism_is_a_parameter() {
                 Some(("limits", param)) => {
                     triggers::ALL.iter().any(|e| e.name == "limits" && has(e.params, param))
                 }
-                Some(("stage", param)) => ["repeat", "down_to", "give_up"].contains(&param),
-                Some(("policy", param)) => ["window", "reserve", "head", "counter"].contains(&param),
+                Some(("stage", param)) => ["repeat", "down_to", "give_up", "anew"].contains(&param),
+                Some(("policy", param)) => {
+                    ["window", "reserve", "head", "counter", "lengths", "parts_pairs"].contains(&param)
+                }
                 Some((owner, param)) => {
                     scopes::ALL.iter().any(|e| e.name == owner && has(e.params, param))
                         || strategies::ALL.iter().any(|e| e.name == owner && has(e.params, param))

@@ -45,9 +45,7 @@ fn part(list: &List, keep: &[usize]) -> List {
 
 fn differs(policy: &Policy, case: &Case, part: List, line: &Json) -> Option<(List, Difference)> {
     let (mut prompts, _) = prompts_of(line, &part);
-    if case.groups {
-        prompts.iter_mut().for_each(|(at, prompt)| parted::keep_groups(&part, *at, prompt));
-    }
+    case.adapt(&part, &mut prompts);
     let with_system = case.system && !part.has_system();
     let part = if case.plain { part.plain() } else { part };
     let tokenizer = Tokenizer::load("o200k").unwrap();

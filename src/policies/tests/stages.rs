@@ -4,9 +4,13 @@ use super::*;
 
 /// The last prompt under a stage that the script is long enough for, where a character is a token.
 fn last_prompt(stage: &str, script: &str) -> String {
-    let policy = format!(
-        "window = 100\nhead = 'system'\ncounter = {{ by = 'chars', per = 1.0 }}\n[[stages]]\n{stage}"
-    );
+    last_prompt_of("head = 'system'", stage, script)
+}
+
+/// The same with these keys of the policy.
+fn last_prompt_of(keys: &str, stage: &str, script: &str) -> String {
+    let policy =
+        format!("window = 100\n{keys}\ncounter = {{ by = 'chars', per = 1.0 }}\n[[stages]]\n{stage}");
     let policy: Policy = toml::from_str(&policy).unwrap();
     let log = Log::script(script);
     let mut seen = Prompts::new(&log);
@@ -56,6 +60,54 @@ fn calls_count_as_events() {
         scope = { name = 'tail', turns = 1 }
         strategy = { name = 'omit' }";
     assert_eq!(last_prompt(by_messages, PARALLEL), "0 1 2 3 4 5 6 7 8");
+}
+
+#[test]
+fn the_system_prompt_and_calls_go_where_a_product_lets_them() {
+    let tail = |keys: &str| {
+        let scope = "scope = { name = 'tail', messages = 4 }";
+        let stage = format!(
+            "trigger = {{ name = 'limits', always = true }}\n{scope}\nstrategy = {{ name = 'omit' }}"
+        );
+        last_prompt_of(keys, &stage, PARALLEL)
+    };
+    // The fourth message from the end is a result, whose call comes back.
+    assert_eq!(tail("head = 'system'"), "0 3 5 6 7 8");
+    assert_eq!(tail("head = 'system'\nparts_pairs = true"), "0 5 6 7 8");
+    assert_eq!(tail("head = 'none'\nparts_pairs = true"), "5 6 7 8");
+}
+
+/// Seven messages are one too many: the call is clipped, and others go. With six it is whole again.
+#[test]
+fn what_was_clipped_is_whole_again_in_a_short_prompt() {
+    let said = |role: &str| serde_json::json!({"role": role, "text": "----------"});
+    let call = serde_json::json!({"id": "a", "name": "write", "args": {"text": "x".repeat(40)}});
+    let mut messages = vec![
+        said("user"),
+        serde_json::json!({"role": "assistant", "text": "", "calls": [call]}),
+        serde_json::json!({"role": "tool", "text": "ok", "call": "a", "name": "write"}),
+    ];
+    messages.extend(["assistant", "user"].repeat(3).into_iter().chain(["assistant"]).map(said));
+    let list: List = serde_json::from_value(serde_json::json!({"id": "l", "messages": messages})).unwrap();
+    let prompts = |anew: bool| {
+        let clip = format!(
+            "[[stages]]\nanew = {anew}\ntrigger = {{ name = 'limits', messages = 7 }}
+            scope = {{ name = 'results', of = 'calls' }}
+            strategy = {{ name = 'clip-arguments', longer_than = 10, head = 2, text = '' }}"
+        );
+        let drop = "[[stages]]\ntrigger = { name = 'limits', messages = 7 }
+            scope = { name = 'tail', first = 3, messages = 1 }\nstrategy = { name = 'omit' }";
+        let keys = "head = 'system'\ngrows = true\ncounter = { by = 'chars', per = 1.0 }";
+        let policy: Policy = toml::from_str(&format!("{keys}\n{clip}\n{drop}")).unwrap();
+        policy.check().unwrap();
+        let log = list.log(false);
+        let mut seen = Prompts::new(&log);
+        let recipe = policy.recipe(1, None).unwrap();
+        replay(&log, &recipe, &Tokenizer::load("o200k").unwrap(), &Needs::default(), &mut seen).unwrap();
+        [7, 9].map(|at| shown(&seen.prompts[&at]).trim().to_owned())
+    };
+    assert_eq!(prompts(true), ["0 1' 2 6", "0 1 2 6 7 8"]);
+    assert_eq!(prompts(false), ["0 1' 2 6", "0 1' 2 6 7 8"]);
 }
 
 #[test]
@@ -329,7 +381,7 @@ fn cline_makes_one_event_of_notes_and_a_cut() {
     script.push_str("\nagent: done");
     let events = |enough: f64| {
         let mut policy = find("cline-legacy").unwrap().policy.clone();
-        policy.counter = Counter { by: crate::context::messages::By::Chars, ..Counter::default() };
+        policy.counter = Counter { by: crate::context::counter::By::Chars, ..Counter::default() };
         // Five tokens of four characters for the cut: the limit is reached before the last reply alone.
         for (key, value) in [
             ("trigger.below", 1.into()),

@@ -17,6 +17,9 @@ const server = createServer((request, response) => {
 await new Promise((done) => server.listen(0, '127.0.0.1', done));
 server.unref();
 
+// Ids of messages are the host's: of one length here.
+const id = (at) => `m${String(at).padStart(3, '0')}`;
+
 class Cline extends Session {
   mergeResults = true;
 
@@ -32,13 +35,13 @@ class Cline extends Session {
   }
 
   native(at, m) {
-    if (m.role === 'system') return { role: 'system', content: m.text, id: `m${at}` };
+    if (m.role === 'system') return { role: 'system', content: m.text, id: id(at) };
     if (m.role === 'tool') {
       this.places.set(m.call, at);
-      return { id: `m${at}`, role: 'user', content: [{ type: 'tool_result', tool_use_id: m.call, content: m.text }] };
+      return { id: id(at), role: 'user', content: [{ type: 'tool_result', tool_use_id: m.call, content: m.text }] };
     }
     const calls = (m.calls ?? []).map((c) => ({ type: 'tool_use', id: c.id, name: c.name, input: c.args }));
-    return { id: `m${at}`, role: m.role, content: [...(m.text ? [{ type: 'text', text: m.text }] : []), ...calls] };
+    return { id: id(at), role: m.role, content: [...(m.text ? [{ type: 'text', text: m.text }] : []), ...calls] };
   }
 
   merge(before, native) {

@@ -152,10 +152,10 @@ class Cline(Model):
     def message(self, at, m):
         if m["role"] == "tool":
             block = {"type": "tool_result", "tool_use_id": m["call"], "content": m["text"]}
-            return {"id": f"m{at}", "role": "user", "content": [block]}
+            return {"id": f"m{at:03}", "role": "user", "content": [block]}
         blocks = [{"type": "text", "text": m["text"]}] if m["text"] else []
         blocks += [{"type": "tool_use", "id": c["id"], "name": c["name"], "input": c["args"]} for c in m.get("calls", [])]
-        return {"id": f"m{at}", "role": m["role"], "content": blocks}
+        return {"id": f"m{at:03}", "role": m["role"], "content": blocks}
 
     def add(self, at, m):
         self.inputs.append(m)
