@@ -90,10 +90,8 @@ bench: build ## Run the benchmarks, each beside its reference, and what a strate
 	python3 tests/benches/command.py $(BIN)
 	python3 tests/benches/speed.py $(BIN)
 
-figures: build ## Draw the figures of the kept reports again from their rows
-	@for dir in reports/*/; do \
-		if [ -d "$$dir/rows" ]; then $(BIN) report "$$dir/rows" --out "$$dir"; \
-		else echo "$$dir keeps no rows: see its README for how they are made"; fi; done
+figures: build ## Draw the kept reports again from their rows; fails where a committed table differs
+	bash tests/figures.sh $(BIN)
 
 clean: ## Remove what `make run` and the build made
 	$(CARGO) clean

@@ -25,6 +25,7 @@ mod models;
 mod params;
 mod policies;
 mod programs;
+mod progress;
 mod replay;
 mod report;
 mod scopes;

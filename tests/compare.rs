@@ -207,6 +207,18 @@ fn nights_are_read_replayed_and_compared() {
     ] {
         assert!(newest.join(file).is_file(), "{file}");
     }
+    // The kept nights as a picture: the oldest of them is the one that got worse.
+    let history = place.done(&["compare", "--history", &place.at("nights")]);
+    assert!(
+        told(&history).contains("what got worse") && told(&history).contains(&kept[2]),
+        "{}",
+        told(&history)
+    );
+    let csv = fs::read_to_string(place.at("nights/history.csv")).unwrap();
+    let worse: Vec<&str> = csv.lines().filter(|line| line.ends_with(",true")).collect();
+    assert!(!worse.is_empty() && worse.iter().all(|line| line.contains(",ours")), "{csv}");
+    let svg = fs::read_to_string(place.at("nights/history.svg")).unwrap();
+    assert!(svg.contains("ring: worse") && svg.contains("dash: the gate"), "{svg}");
     // What the nights keep is what each of them had.
     place.done(&[
         "compare",

@@ -77,6 +77,44 @@ impl Place {
     }
 }
 
+/// With `--json` programs read how far a stage is: a line when it begins, one when it ends. With `--quiet` there is none.
+#[test]
+fn progress_is_told_as_events() {
+    let place = crate::place::Place::new();
+    let coding = Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/coding").display().to_string();
+    let [data, experiment, out] = ["data", "e.toml", "out"].map(|name| place.at(name).display().to_string());
+    std::fs::write(
+        &experiment,
+        "name = \"e\"\ntokenizer = \"o200k\"\nseed = 1\n\n[[strategies]]\nname = \"mask\"\n\n[[triggers]]\nname = \"turns\"\nn = 5\n",
+    )
+    .unwrap();
+    let events = |args: &[&str]| -> Vec<serde_json::Value> {
+        let out = place.program(args);
+        assert!(out.status.success(), "{out:?}");
+        let said = String::from_utf8(out.stderr).unwrap();
+        said.lines()
+            .filter(|line| line.starts_with('{'))
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    };
+    let stages = [
+        ("ingest", vec!["ingest", &coding, "--out", &data]),
+        ("annotate", vec!["annotate", &data]),
+        ("replay", vec!["run", &experiment, "--data", &data, "--out", &out]),
+    ];
+    for (stage, args) in stages {
+        let told = events(&[&args[..], &["--json"]].concat());
+        let [first, last] = [&told[0], &told[told.len() - 1]];
+        assert!(
+            told.len() > 1 && told.iter().all(|e| e["event"] == "progress" && e["stage"] == stage),
+            "{told:?}"
+        );
+        assert_eq!((first["done"].as_u64(), &first["seconds_left"]), (Some(0), &serde_json::Value::Null));
+        assert!(last["done"] == last["total"] && last["done"].as_u64().unwrap() > 0, "{last}");
+    }
+    assert!(events(&["ingest", &coding, "--out", &data, "--json", "--quiet"]).is_empty());
+}
+
 #[test]
 fn the_same_bytes_whatever_the_threads_shards_and_kills() {
     let mut place = Place::new();

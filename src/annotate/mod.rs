@@ -11,11 +11,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
 use std::{fs, io};
 
 use anyhow::Context as _;
-use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +22,7 @@ use crate::annotate::usage::Sessions;
 use crate::files::lock::Lock;
 use crate::files::vouch::{self, Made, Tables};
 use crate::files::{reach, swap};
+use crate::progress::{Meter, Unit};
 use crate::store::{
     self, FeatureRow, PartnerRow, SCHEMA_VERSION, StepRow, TableWriter, TrajectoryRow, UsageRow,
 };
@@ -254,7 +253,7 @@ fn write_features(
 ) -> anyhow::Result<Sessions> {
     let mut sessions = Sessions::default();
     let steps = data.join("steps.parquet");
-    let bar = progress(known.n_bytes);
+    let meter = Meter::new("annotate", Unit::Bytes, known.n_bytes, false);
     publish(&data.join(FeatureRow::table_file()), |path| {
         let mut writer = TableWriter::<FeatureRow>::create(path, usize::MAX)?;
         // The next row group is read and the last one written while one is computed: without a
@@ -282,7 +281,7 @@ fn write_features(
                     for ((id, steps), calls) in part.iter().zip(calls) {
                         let place = known.places.get(id);
                         sessions.add(id, place.and_then(|&place| known.models[place]), calls);
-                        bar.inc(steps.iter().map(|s| s.text.len() as u64).sum());
+                        meter.add(steps.iter().map(|s| s.text.len() as u64).sum());
                     }
                 }
                 if computed.send(Computed::EndOfGroup).is_err() {
@@ -297,7 +296,7 @@ fn write_features(
             ended(reading.join()).and(written)
         })
     })?;
-    bar.finish_and_clear();
+    meter.finish();
     Ok(sessions)
 }
 
@@ -464,16 +463,6 @@ fn publish(path: &Path, write: impl FnOnce(&Path) -> anyhow::Result<()>) -> anyh
         }
         _ => error.context(format!("cannot write {}", path.display())),
     })
-}
-
-/// A bar on a terminal, nothing elsewhere.
-fn progress(n_bytes: u64) -> ProgressBar {
-    let style =
-        ProgressStyle::with_template("annotate {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} eta {eta}")
-            .expect("the template is valid");
-    let bar = ProgressBar::new(n_bytes).with_style(style);
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! `trajpress compare`: whether a run got worse than one before.
 
+mod history;
+
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -26,6 +28,7 @@ use crate::text::escape;
   trajpress compare runs/monday runs/tuesday
   trajpress compare runs/monday runs/tuesday --gate gate.toml --junit compare.xml
   trajpress compare runs/main runs/branch --markdown > comment.md
+  trajpress compare --history nights
 
 A gate is a TOML file; without one need_retention, token_savings and cost_savings may each fall by 0.05:
   [[rules]]
@@ -36,9 +39,17 @@ A gate is a TOML file; without one need_retention, token_savings and cost_saving
 Exit codes: 0 nothing is worse; 1 something is (or, with --strict, cannot be told); 2 the runs cannot be compared")]
 pub struct Args {
     /// Folder of the run that counts as before
-    base: PathBuf,
+    #[arg(required_unless_present = "history")]
+    base: Option<PathBuf>,
     /// Folder of the run that must not be worse
-    new: PathBuf,
+    #[arg(required_unless_present = "history")]
+    new: Option<PathBuf>,
+    /// Instead of two runs, draw the last nights in the folder of `trajpress nightly`: history.svg, .png and .csv there
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["base", "new", "gate", "markdown", "junit", "strict"])]
+    history: Option<PathBuf>,
+    /// How many nights `--history` draws
+    #[arg(long, value_name = "N", default_value_t = 14, requires = "history")]
+    nights: usize,
     /// File of rules [default: those above]
     #[arg(long, value_name = "FILE")]
     gate: Option<PathBuf>,
@@ -62,7 +73,11 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     report::check_environment()?;
-    for run in [&args.base, &args.new] {
+    if let Some(folder) = &args.history {
+        return history::run(folder, args.nights, output);
+    }
+    let (Some(base), Some(new)) = (&args.base, &args.new) else { unreachable!("both are required") };
+    for run in [base, new] {
         check_whole(run)?;
     }
     let options = Options {
@@ -70,7 +85,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         population: args.population,
         gate: Gate::load(args.gate.as_deref())?,
     };
-    let compared = compare(&args.base, &args.new, &options)?;
+    let compared = compare(base, new, &options)?;
     if let Some(path) = &args.junit {
         whole::write(path, junit(&compared, args.strict).as_bytes())?;
     }

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::logs::{self, Before, Filter, Limits, Mode, Options, Progress, Report, formats};
+use crate::progress::{Meter, Unit};
 use crate::text::escape;
 
-use super::meter::Meter;
 use super::{ExitStatus, Output};
 
 /// Read logs into DATA/trajectories.parquet and DATA/steps.parquet
@@ -113,9 +113,9 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         return Ok(ExitStatus::Done);
     }
     let start = Instant::now();
-    let mut meter = Meter::new(output.quiet);
-    let report = logs::ingest(&options, &mut |p| meter.show(|| reading(&p), p.bytes_done, p.bytes))?;
-    meter.clear();
+    let meter = Meter::new("ingest", Unit::Bytes, 0, output.quiet);
+    let report = logs::ingest(&options, &mut |p| meter.set(p.bytes_done, p.bytes, || reading(&p)))?;
+    meter.finish();
     if output.json {
         super::print(&escape::json(&report)?)?;
     }

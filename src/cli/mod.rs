@@ -12,6 +12,7 @@ use anyhow::Context as _;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Parser, Subcommand};
 
+use crate::progress;
 use crate::text::escape;
 
 mod advise;
@@ -25,7 +26,6 @@ mod export;
 pub mod ingest;
 pub mod inspect;
 pub mod list;
-mod meter;
 pub mod models;
 mod nightly;
 mod once;
@@ -84,7 +84,7 @@ pub struct Cli {
 /// How to tell what happened.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct Output {
-    /// Print results as JSON
+    /// Print results as JSON, and how far long commands are as JSON lines on stderr
     #[arg(long, global = true)]
     pub json: bool,
     /// Print results and errors only: no progress, no summary
@@ -138,6 +138,11 @@ pub fn main() -> ExitCode {
         }
     };
     log_to_stderr(cli.output.quiet);
+    progress::tell(match cli.output {
+        Output { quiet: true, .. } => progress::How::Quiet,
+        Output { json: true, .. } => progress::How::Events,
+        _ => progress::How::Words,
+    });
     if let Err(error) = outlive_limit_of_file_size() {
         return unusable(&error);
     }

@@ -6,13 +6,13 @@ use clap::Subcommand;
 use indicatif::DecimalBytes;
 use serde::Serialize;
 
-use super::meter::Meter;
 use super::{ExitStatus, Output, columns, print};
 use crate::files::reach;
 use crate::models::catalogue::{Catalogue, DEFAULT_SET, Named, Role, is_path};
 use crate::models::folder::{Folder, State};
 use crate::models::server::Server;
 use crate::models::{Model as _, fetch};
+use crate::progress::{Meter, Unit};
 use crate::text::escape;
 
 /// Get the local models, and check them
@@ -198,11 +198,11 @@ fn fetch_all(models: &[Named], folder: &Folder, output: Output) -> anyhow::Resul
                 continue;
             }
         };
-        let mut meter = Meter::new(output.quiet);
+        let meter = Meter::new("fetch", Unit::Bytes, 0, output.quiet);
         let fetched = fetch::fetch(folder, entry, &options, &mut |p| {
-            meter.show(|| format!("{}: {}", p.model, p.doing), p.done, p.total);
+            meter.set(p.done, p.total, || format!("{}: {}", p.model, p.doing));
         });
-        meter.clear();
+        meter.finish();
         let licence = Some(entry.licence.clone());
         rows.push(match fetched {
             Ok(fetched) => Row {
@@ -254,16 +254,16 @@ fn check_all(
                 continue;
             }
         };
-        let mut meter = Meter::new(output.quiet);
-        let state = folder.check(entry, &mut reading(&mut meter, &entry.name, entry.bytes));
-        meter.clear();
+        let meter = Meter::new("check", Unit::Bytes, 0, output.quiet);
+        let state = folder.check(entry, &mut reading(&meter, &entry.name, entry.bytes));
+        meter.finish();
         rows.push(Row::new(&entry.name, state));
     }
     for path in &paths {
         let total = std::fs::metadata(path).map_or(0, |m| m.len());
-        let mut meter = Meter::new(output.quiet);
-        let checked = folder.check_path(path, &mut reading(&mut meter, path, total));
-        meter.clear();
+        let meter = Meter::new("check", Unit::Bytes, 0, output.quiet);
+        let checked = folder.check_path(path, &mut reading(&meter, path, total));
+        meter.finish();
         let state = match checked {
             Ok(model) => State::Ok(model),
             Err(_) if reach::is_there(Path::new(path)).is_ok_and(|is_there| !is_there) => State::Missing,
@@ -488,10 +488,10 @@ impl Facts {
 }
 
 /// Shows how much of a model's file was read, when told of each piece.
-fn reading(meter: &mut Meter, model: &str, total: u64) -> impl FnMut(u64) {
+fn reading(meter: &Meter, model: &str, total: u64) -> impl FnMut(u64) {
     let mut done = 0;
     move |n| {
         done = total.min(done + n);
-        meter.show(|| format!("{model}: reading"), done, total);
+        meter.set(done, total, || format!("{model}: reading"));
     }
 }

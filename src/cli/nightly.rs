@@ -165,7 +165,7 @@ fn now() -> String {
 }
 
 /// The nights in a folder, the oldest first; what is not complete is none.
-fn all(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+pub(super) fn all(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let is_night = |name: &str| name.len() == 17 && name.bytes().all(|b| b.is_ascii_digit() || b == b'-');
     let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let paths = entries.filter_map(Result::ok).map(|entry| entry.path());

@@ -14,10 +14,11 @@ use crate::text::escape;
 /// Make the tables and figures of a run
 ///
 /// Reads the rows of the run and nothing else: no log, no model. Prints the result in a sentence and where to read on; `--json`
-/// names all files. Writes report.html (one page with everything, for a browser), summary.csv, summary.md,
+/// names all files. Writes report.html (one page with everything, for a browser), summary.md (one page to read), summary.csv and
 /// summary.parquet (one row a variant), strata.csv and strata.parquet (every score by stratum),
-/// by_format.csv and by_format.parquet, summary.tex and methods.md for a paper, and the figure retention_savings.svg and .png. Where the rows
-/// allow, also as .md, .csv and .parquet: differences (paired, with p-values), pareto, areas (across
+/// by_format.csv and by_format.parquet, columns.md (what their columns mean), summary.tex and methods.md for a paper, the figure
+/// retention_savings.svg and .png, and more figures in figures/, each for a column and (_wide) a page of a paper, with its numbers as
+/// .csv. Where the rows allow, also as .md, .csv and .parquet: differences (paired, with p-values), pareto, areas (across
 /// budgets), agreement (of the scores of retention), validity (against logged outcomes), replicates.
 /// And claims: what others say of compression, registered as data, held against the run.
 #[derive(Debug, clap::Args)]

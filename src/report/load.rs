@@ -13,19 +13,21 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use polars::prelude::{
     BooleanChunked, DataFrame, DataFrameJoinOps as _, JoinArgs, JoinType, MaintainOrderJoin,
-    SortMultipleOptions, UniqueKeepStrategy, df,
+    SortMultipleOptions, UniqueKeepStrategy,
 };
 
 use crate::files::reach;
 use crate::scores::registry::About;
 use crate::store::{self, CellRow, EventRow, Row, ScoreRow, TrajectoryRow, VariantRow};
 
+mod decisions;
 mod frames;
 mod strata;
 
+pub(crate) use decisions::{Decision, Decisions, Spent};
 pub(crate) use strata::{STRATUM_KEYS, Stratum};
 
-use frames::{BATCH_ROWS, frame, frames};
+use frames::{BATCH_ROWS, frame};
 use strata::{Grouped, KEYS};
 
 /// The rows of a run, scores apart.
@@ -132,6 +134,8 @@ pub(crate) struct Cells {
     /// Trajectory and error text of the cells that failed.
     pub(crate) errors: Vec<(String, String)>,
     pub(crate) n_violations: u64,
+    /// What the trigger's model read and wrote, in the others.
+    pub(crate) trigger_tokens: [u64; 2],
 }
 
 /// One compression.
@@ -144,6 +148,8 @@ pub(crate) struct Event {
     pub(crate) decisions_left: u32,
     pub(crate) removable_tokens: u64,
     pub(crate) kept_tokens: u64,
+    /// What the compressor's model read and wrote.
+    pub(crate) model_tokens: [u64; 2],
     pub(crate) fallback: bool,
     pub(crate) warning: bool,
 }
@@ -206,34 +212,35 @@ impl Run {
         &self,
         mut each: impl FnMut(Vec<(usize, VariantScores)>) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        const COLUMNS: [&str; 9] =
-            ["metric", "stratum", "value", "floor", "ceiling", "atom_bag", "chance", "weight", "n"];
         let path = file::<ScoreRow>(&self.folder);
         let n_rows: usize = store::TableReader::<ScoreRow>::open(&path)?.row_groups().iter().sum();
         let per_variant = n_rows / self.variants.len() + 1;
         let batch = (BATCH_ROWS / per_variant).max(1);
-        let known: Vec<&str> = self.trajectories.iter().map(|t| t.id.as_str()).collect();
-        let positions: Vec<u32> = (0..known.len() as u32).collect();
-        let trajectories = df!("trajectory" => known, "position" => positions)?;
-        let failed = failed(&self.folder)?;
-        let in_order = |how| JoinArgs { maintain_order: MaintainOrderJoin::Left, ..JoinArgs::new(how) };
-        for (number, variants) in self.variants.chunks(batch).enumerate() {
-            let first = number * batch;
+        let positions: BTreeMap<&str, u32> =
+            self.trajectories.iter().map(|t| t.id.as_str()).zip(0..).collect();
+        let failed = self.failed();
+        let chunks = self.variants.chunks(batch).zip(failed.chunks(batch));
+        for (number, (variants, failed)) in chunks.enumerate() {
             let ids: Vec<&str> = variants.iter().map(|v| v.variant.as_str()).collect();
-            let numbers: Vec<u32> = (0..ids.len() as u32).collect();
-            let ids = df!("variant" => ids, "number" => numbers)?;
-            let mut scores = Grouped::of(first, variants.len());
-            let read = [&["variant", "trajectory", "event"], &COLUMNS[..]].concat();
-            frames::<ScoreRow>(&self.folder, &read, |rows| {
-                let rows = rows.filter(&rows.column("event")?.is_null())?;
-                let rows = rows.join(&ids, ["variant"], ["variant"], in_order(JoinType::Inner), None)?;
-                let rows = rows.join(&failed, KEYS, KEYS, in_order(JoinType::Anti), None)?;
-                let on = ["trajectory"];
-                scores.add(&rows.join(&trajectories, on, on, in_order(JoinType::Inner), None)?)
+            let cell = |variant: &str, trajectory: &str| {
+                let place = ids.iter().position(|id| *id == variant)?;
+                Some((place, *positions.get(trajectory)?)).filter(|_| !failed[place].contains(trajectory))
+            };
+            let mut scores = Grouped::of(number * batch, variants.len());
+            store::columns_of::<ScoreRow>(&path, &strata::COLUMNS, ("variant", &ids), |rows| {
+                scores.add(&rows, &cell)
             })?;
             each(scores.finish())?;
         }
         Ok(())
+    }
+
+    /// Trajectories that failed under each variant: whatever rows they left do not count.
+    fn failed(&self) -> Vec<BTreeSet<&str>> {
+        self.cells
+            .iter()
+            .map(|cells| cells.errors.iter().map(|(trajectory, _)| trajectory.as_str()).collect())
+            .collect()
     }
 }
 
@@ -310,12 +317,15 @@ fn manifest(folder: &Path) -> anyhow::Result<(Option<Prices>, Vec<About>)> {
 
 fn cells(folder: &Path, index: &BTreeMap<&str, usize>) -> anyhow::Result<(Vec<Cells>, usize)> {
     let read = ["variant", "trajectory", "status", "error", "n_violations"];
-    let rows =
-        frame::<CellRow>(folder, &read)?.sort(["variant", "trajectory"], SortMultipleOptions::default())?;
+    let asked = ["trigger_tokens_in", "trigger_tokens_out"];
+    let rows = frame::<CellRow>(folder, &[&read[..], &asked[..]].concat())?
+        .sort(["variant", "trajectory"], SortMultipleOptions::default())?;
     let [variant, trajectory, status, error] =
         [read[0], read[1], read[2], read[3]].map(|name| rows.column(name).and_then(|c| c.str()));
     let (variant, trajectory, status, error) = (variant?, trajectory?, status?, error?);
     let n_violations = rows.column("n_violations")?.u32()?;
+    let [asked, answered] = asked.map(|name| rows.column(name).and_then(|c| c.u64()));
+    let (asked, answered) = (asked?, answered?);
     let mut cells = vec![Cells::default(); index.len()];
     let mut n_ok: BTreeMap<&str, usize> = BTreeMap::new();
     for row in 0..rows.height() {
@@ -327,7 +337,11 @@ fn cells(folder: &Path, index: &BTreeMap<&str, usize>) -> anyhow::Result<(Vec<Ce
         };
         cells[i].n_ok += usize::from(is_ok);
         cells[i].n_violations += u64::from(n_violations.get(row).unwrap_or(0));
-        if !is_ok {
+        if is_ok {
+            let [read, written] = [asked, answered].map(|column| column.get(row).unwrap_or(0));
+            cells[i].trigger_tokens =
+                [cells[i].trigger_tokens[0] + read, cells[i].trigger_tokens[1] + written];
+        } else {
             cells[i].errors.push((id.to_owned(), error.get(row).unwrap_or("").to_owned()));
         }
     }
@@ -341,7 +355,7 @@ fn events(
     trajectories: &[Trajectory],
 ) -> anyhow::Result<Vec<Vec<Event>>> {
     let position: BTreeMap<&str, u32> = trajectories.iter().map(|t| t.id.as_str()).zip(0..).collect();
-    const COLUMNS: [&str; 9] = [
+    const COLUMNS: [&str; 11] = [
         "variant",
         "trajectory",
         "break_even_turns",
@@ -349,6 +363,8 @@ fn events(
         "tokens_before",
         "removable_tokens",
         "kept_tokens",
+        "model_tokens_in",
+        "model_tokens_out",
         "fallback",
         "warning",
     ];
@@ -360,6 +376,7 @@ fn events(
     let left = rows.column("decisions_left")?.u32()?;
     let removable = rows.column("removable_tokens")?.u64()?;
     let kept = rows.column("kept_tokens")?.u64()?;
+    let (read, written) = (rows.column("model_tokens_in")?.u64()?, rows.column("model_tokens_out")?.u64()?);
     let fallback = rows.column("fallback")?.str()?;
     let warning = rows.column("warning")?.str()?;
     let mut events = vec![Vec::new(); index.len()];
@@ -373,6 +390,7 @@ fn events(
                 decisions_left: left.get(row).unwrap_or(0),
                 removable_tokens: removable.get(row).unwrap_or(0),
                 kept_tokens: kept.get(row).unwrap_or(0),
+                model_tokens: [read, written].map(|column| column.get(row).unwrap_or(0)),
                 fallback: fallback.get(row).is_some(),
                 warning: warning.get(row).is_some(),
             });

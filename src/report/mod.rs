@@ -27,6 +27,7 @@ use crate::files::lock::Lock;
 use crate::report::statistics::bootstrap::Resampling;
 use claims::Claims;
 use lines::{Gathered, Lines};
+use tables::summary::Summary;
 
 pub use crate::report::figures::tiers::{Band, Tier, TierMap};
 pub use crate::report::figures::timeline::{Fired, Group, Key, Look, Row, Span, Timeline};
@@ -79,48 +80,66 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
             &format!("\n- Population: *{}*; a cluster is {}.", population.name(), population.cluster());
         name_population(&mut page.table, population);
     }
-    let draft = Draft::create(out)?;
-    let mut files = Vec::new();
-    let mut text = |name: &str, content: &str| -> anyhow::Result<()> {
-        let path = draft.path(name);
-        fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
-        files.push(name.to_owned());
-        Ok(())
-    };
+    let charts = charts(&run, &summary, &pages, options)?;
     let mut tables = vec![summary.table(), summary.strata(), summary.by_format()];
     tables.iter_mut().for_each(|table| name_population(table, options.population));
-    text("summary.md", &summary.markdown(&tables, &pages))?;
     let sentence = html::sentence(&run, &summary, &lines);
-    text("methods.md", &paper::methods(&run, &summary))?;
-    text("summary.tex", &paper::latex(&summary))?;
-    text("report.html", &html::page(&run, &summary, &tables, &sentence, (folder, !options.share_safe))?)?;
+    let drawn: Vec<(&str, Option<String>)> =
+        charts.iter().map(|(name, chart)| (*name, chart.as_ref().err().cloned())).collect();
+    let mut draft = Draft::create(out)?;
+    draft.write("summary.md", summary.markdown(&sentence, &pages, &drawn))?;
+    draft.write("columns.md", tables::summary_page::columns(&tables))?;
+    draft.write("methods.md", paper::methods(&run, &summary))?;
+    draft.write("summary.tex", paper::latex(&summary))?;
+    let shown = html::Shown { tables: &tables, charts: &charts, sentence: &sentence };
+    draft.write("report.html", html::page(&run, &summary, &shown, (folder, !options.share_safe))?)?;
     let (points, undrawn) = (summary.points(), summary.undrawn());
     let figure = figures::retention_savings(&points, undrawn, summary.tail(), options.population.name());
-    text("retention_savings.svg", &figure.svg()?)?;
-    let mut absent = Vec::new();
+    draft.write("retention_savings.svg", figure.svg()?)?;
+    draft.write("retention_savings.png", figure.png()?)?;
+    for (name, chart) in charts {
+        match chart {
+            Ok(chart) => {
+                for (end, bytes) in chart.files()? {
+                    draft.write(&format!("{FIGURES}/{name}{end}"), bytes)?;
+                }
+            }
+            Err(_) => draft.absent.extend(figures::charts::ENDS.map(|end| format!("{FIGURES}/{name}{end}"))),
+        }
+    }
     for (name, page) in pages {
         match page {
             Ok(page) => {
-                text(&format!("{}.md", page.table.name), &page.markdown())?;
+                draft.write(&format!("{}.md", page.table.name), page.markdown())?;
                 tables.push(page.table);
             }
-            Err(_) => absent.extend(["md", "csv", "parquet"].map(|ending| format!("{name}.{ending}"))),
+            Err(_) => draft.absent.extend(["md", "csv", "parquet"].map(|ending| format!("{name}.{ending}"))),
         }
     }
     for table in &tables {
-        text(&format!("{}.csv", table.name), &table.csv())?;
-    }
-    for table in &tables {
+        draft.write(&format!("{}.csv", table.name), table.csv())?;
         let name = format!("{}.parquet", table.name);
         table.write_parquet(&draft.path(&name))?;
-        files.push(name);
+        draft.names.push(name);
     }
-    let name = "retention_savings.png";
-    let path = draft.path(name);
-    std::fs::write(&path, figure.png()?).with_context(|| format!("cannot write {}", path.display()))?;
-    files.push(name.to_owned());
-    let files = draft.publish(&files, &absent)?;
+    let files = draft.publish()?;
     Ok(Written { files, brief: brief::Brief::of(&run, &summary), sentence, remarks: summary.remarks })
+}
+
+/// Folder of the figures beside the headline.
+const FIGURES: &str = "figures";
+
+/// A table with a page, or why there is none, by name; likewise a figure.
+type Pages = [(&'static str, Result<tables::pages::Page, String>)];
+type Charts = Vec<(&'static str, Result<figures::charts::Chart, String>)>;
+
+fn charts(run: &load::Run, summary: &Summary, pages: &Pages, options: &Options) -> anyhow::Result<Charts> {
+    let decisions = run.decisions(figures::charts::session(run, summary))?;
+    let tables: Vec<&tables::Table> =
+        pages.iter().filter_map(|(_, page)| Some(&page.as_ref().ok()?.table)).collect();
+    let baseline = options.baseline.as_deref();
+    let input = figures::charts::Input { run, summary, decisions: &decisions, tables: &tables, baseline };
+    Ok(figures::charts::ALL.iter().map(|entry| (entry.name, (entry.chart)(&input))).collect())
 }
 
 /// A report in the making: a folder in that of the report, whose files get their places when all are written. So a report that
@@ -128,6 +147,10 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
 struct Draft<'a> {
     out: &'a Path,
     folder: PathBuf,
+    /// Its files, in the order in which they are told.
+    names: Vec<String>,
+    /// Files of an earlier report that this one does not have.
+    absent: Vec<String>,
     _lock: Lock,
 }
 
@@ -139,23 +162,37 @@ impl<'a> Draft<'a> {
             remove_abandoned(out);
         }
         let folder = out.join(format!(".report.{}.unfinished", std::process::id()));
-        fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-        Ok(Draft { out, folder, _lock: lock })
+        fs::create_dir_all(folder.join(FIGURES))
+            .with_context(|| format!("cannot create {}", folder.display()))?;
+        Ok(Draft { out, folder, names: Vec::new(), absent: Vec::new(), _lock: lock })
     }
 
     fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// Gives the files their places, and says where that is. Those of an earlier report go, with its files of these
-    /// other names; if one cannot, all stay.
-    fn publish(self, names: &[String], absent: &[String]) -> anyhow::Result<Vec<PathBuf>> {
+    fn write(&mut self, name: &str, content: impl AsRef<[u8]>) -> anyhow::Result<()> {
+        let path = self.path(name);
+        fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
+        self.names.push(name.to_owned());
+        Ok(())
+    }
+
+    /// Gives the files their places, and says where that is. Those of an earlier report go, with its files of other names; if
+    /// one cannot, all stay.
+    fn publish(self) -> anyhow::Result<Vec<PathBuf>> {
+        let (names, absent) = (&self.names, &self.absent);
         for path in names.iter().chain(absent).map(|name| self.out.join(name)) {
             let is_folder = fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir());
             anyhow::ensure!(!is_folder, "cannot write {}: a folder stands there", path.display());
         }
         let before = self.path("before");
-        fs::create_dir(&before).with_context(|| format!("cannot create {}", before.display()))?;
+        if names.iter().any(|name| name.starts_with(FIGURES)) {
+            fs::create_dir_all(self.out.join(FIGURES))
+                .with_context(|| format!("cannot create {}", self.out.join(FIGURES).display()))?;
+        }
+        fs::create_dir_all(before.join(FIGURES))
+            .with_context(|| format!("cannot create {}", before.display()))?;
         let mut done = Vec::new();
         for (name, is_new) in names.iter().map(|n| (n, true)).chain(absent.iter().map(|n| (n, false))) {
             let path = self.out.join(name);

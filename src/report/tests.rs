@@ -32,7 +32,7 @@ fn a_report_of_a_grid_is_complete_and_repeats_byte_by_byte() {
     let (_a, first) = report(&GRID, 60, 12);
     let (_b, second) = report(&GRID, 60, 12);
     let names: Vec<_> = first.files.iter().map(|f| f.file_name().unwrap().to_owned()).collect();
-    assert_eq!(names.len(), 12 + 5 * 3, "{names:?}");
+    assert_eq!(names.len(), 13 + 5 * 3 + 8 * 5, "{names:?}");
     for (a, b) in first.files.iter().zip(&second.files) {
         assert_eq!(fs::read(a).unwrap(), fs::read(b).unwrap(), "{}", a.display());
     }
@@ -66,22 +66,23 @@ fn a_report_takes_its_place_whole_or_not_at_all() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     let read = |name: &str| fs::read_to_string(at(name)).ok();
-    let draft = |text: &str| {
-        let draft = Draft::create(dir.path()).unwrap();
-        ["a.md", "b.md"].iter().for_each(|name| fs::write(draft.path(name), text).unwrap());
-        draft
+    let draft = |text: &str, more: &[&str], absent: &[&str]| {
+        let mut draft = Draft::create(dir.path()).unwrap();
+        ["a.md", "b.md"].iter().for_each(|name| draft.write(name, text).unwrap());
+        draft.names.extend(more.iter().map(|name| (*name).to_owned()));
+        draft.absent.extend(absent.iter().map(|name| (*name).to_owned()));
+        draft.publish()
     };
-    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     fs::create_dir(at(".report.99999999.unfinished")).unwrap();
     fs::write(at("README.md"), "mine").unwrap();
     fs::write(at("c.md"), "of an earlier report").unwrap();
-    draft("one").publish(&names(&["a.md", "b.md"]), &names(&["c.md", "d.md"])).unwrap();
+    draft("one", &[], &["c.md", "d.md"]).unwrap();
     assert_eq!(["a.md", "b.md", "c.md"].map(read), [Some("one".into()), Some("one".into()), None]);
     // The third was not written: the first two are as before.
-    let error = draft("two").publish(&names(&["a.md", "b.md", "e.md"]), &[]).unwrap_err();
+    let error = draft("two", &["e.md"], &[]).unwrap_err();
     assert!(format!("{error:#}").contains("e.md: No such file"), "{error:#}");
     fs::create_dir(at("f.md")).unwrap();
-    let error = draft("two").publish(&names(&["a.md", "f.md"]), &[]).unwrap_err();
+    let error = draft("two", &["f.md"], &[]).unwrap_err();
     assert!(format!("{error:#}").contains("f.md: a folder stands there"), "{error:#}");
     assert_eq!(["a.md", "b.md", "e.md"].map(read), [Some("one".into()), Some("one".into()), None]);
     let mut left: Vec<_> =
@@ -162,11 +163,8 @@ fn the_table_of_a_tiny_run_reads_like_this() {
         ");
     // Of 24 + 24 + 23 cells with shadows one, and of 4 needs a trajectory of `full`; those of the agent's own making aside,
     // and those that the system's text gave.
-    assert!(
-        text.contains(" In 0.0141 of the cells a random choice was better, and is the ceiling.\n"),
-        "{text}"
-    );
-    assert!(text.contains("\n- *unsupported*: 0.250 of 96 needs at risk "), "{text}");
+    assert!(text.contains(" (in 0.0141 of the sessions luck was better, and is the 1)"), "{text}");
+    assert!(text.contains("**Note:** 0.250 of 96 needs were met by agents "), "{text}");
     let csv = fs::read_to_string(dir.path().join("report/summary.csv")).unwrap();
     let mut lines = csv.lines().map(|l| l.split(',').take(20).collect::<Vec<_>>().join(","));
     insta::assert_snapshot!(lines.by_ref().take(3).collect::<Vec<_>>().join("\n"), @r"
@@ -266,21 +264,39 @@ fn prices_stand_under_the_table_with_what_costs_more() {
     assert!(text.contains("\nPrices: not known, the run has no manifest.\n"), "{text}");
 }
 
-/// Rules that a reader needs stand both below the table and beside the column.
+/// The summary is a page: its table and what is said of it, at most seven columns, and rules of columns on another.
 #[test]
-fn legend_and_columns_say_the_rules() {
-    let (dir, _) = report(&TINY, 24, 12);
-    let text = fs::read_to_string(dir.path().join("report/summary.md")).unwrap();
-    for (legend, column) in
-        [("- *efficiency*: ", "- `efficiency`: "), ("- *discard lift*: ", "- `discard_lift`: ")]
+fn the_summary_is_a_page_and_columns_say_the_rules() {
+    let (dir, _) = report(&GRID, 60, 12);
+    let read = |name: &str| fs::read_to_string(dir.path().join("report").join(name)).unwrap();
+    let text = read("summary.md");
+    let tables: Vec<&str> = text.lines().filter(|l| l.starts_with("| ---")).collect();
+    assert!(!tables.is_empty() && tables.iter().all(|l| l.matches(" |").count() <= 7), "{tables:?}");
+    assert_eq!(text.matches("*How to read it.*").count(), tables.len(), "{text}");
+    let rest = text.lines().filter(|l| !l.starts_with('|')).map(|l| 1 + l.len() / 100).sum::<usize>();
+    assert!(rest < 70, "{rest} lines beside the tables: {text}");
+    let columns = read("columns.md");
+    for (start, rule) in
+        [("- `efficiency`: ", "under 0.05"), ("- `discard_lift`: ", "shortest reference tail")]
     {
-        for start in [legend, column] {
-            let line = text.lines().find(|l| l.starts_with(start)).unwrap();
-            let rule = if start.contains("lift") { "shortest reference tail" } else { "under 0.05" };
-            assert!(line.contains(rule), "{line}");
-        }
+        let line = columns.lines().find(|l| l.starts_with(start)).unwrap();
+        assert!(line.contains(rule), "{line}");
     }
-    assert!(text.contains("- *kept*: kept tokens / removable tokens"));
+    assert_eq!(columns.matches("\n## ").count(), 3);
+}
+
+/// The best come first, what another beats last, and of more variants than fit those that are beaten go.
+#[test]
+fn beaten_variants_are_marked_and_come_last() {
+    let (dir, _) = report(&GRID, 60, 12);
+    let text = fs::read_to_string(dir.path().join("report/summary.md")).unwrap();
+    let rows: Vec<&str> =
+        text.lines().filter(|l| l.starts_with("| ") && l.contains(" @ ")).take(24).collect();
+    let place = |mark: &str| rows.iter().position(|l| l.contains(mark)).unwrap();
+    let (control, beaten) = (place(" (control)"), place(" (beaten)"));
+    assert!(0 < control && control < beaten, "{rows:#?}");
+    assert!(rows[beaten..].iter().all(|l| l.contains(" (beaten)")), "{rows:#?}");
+    assert!(rows.iter().any(|l| l.contains("truncate(head+tail) @ turns(n=20) (beaten)")), "{rows:#?}");
 }
 
 #[test]

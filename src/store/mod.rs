@@ -34,7 +34,7 @@ pub use events::EventRow;
 pub use features::{FeatureKey, FeatureRow, FeatureTokens};
 pub use items::ItemRow;
 pub use partners::PartnerRow;
-pub use read::{TableReader, columns, read, read_row_group, row_groups};
+pub use read::{TableReader, columns, columns_of, read, read_row_group, row_groups};
 pub use row::Row;
 pub use scores::{ScoreRow, ScoreValue};
 pub use showcase::ShowcaseRow;

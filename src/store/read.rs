@@ -1,17 +1,19 @@
 //! How tables are read: whole, by row group, or by ranges of rows.
 
+use std::collections::HashSet;
 use std::io::{self, Read as _};
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use arrow::array::RecordBatch;
+use arrow::array::{AsArray as _, BooleanArray, RecordBatch};
 use arrow::datatypes::Schema;
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
+    ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowFilter,
+    RowSelection,
 };
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
@@ -202,6 +204,39 @@ pub fn columns<R: Row>(
     let rows = batch_rows(builder.metadata(), &all);
     let mask = ProjectionMask::columns(builder.parquet_schema(), names.iter().copied());
     for batch in builder.with_batch_size(rows).with_projection(mask).build()? {
+        each(batch.with_context(|| format!("{} ends in the middle", path.display()))?)?;
+    }
+    Ok(())
+}
+
+/// The same, of the rows alone that have one of these texts in a column: of the others that column is all that is decoded.
+pub fn columns_of<R: Row>(
+    path: &Path,
+    names: &[&str],
+    (column, wanted): (&str, &[&str]),
+    mut each: impl FnMut(RecordBatch) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let reader = TableReader::<R>::open(path)?;
+    let groups = reader.row_groups().len();
+    let rows = batch_rows(reader.metadata.metadata(), &(0..groups).collect::<Vec<_>>());
+    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(reader.file, reader.metadata);
+    let mask = |names: &[&str]| ProjectionMask::columns(builder.parquet_schema(), names.iter().copied());
+    let wanted: HashSet<String> = wanted.iter().map(|text| (*text).to_owned()).collect();
+    let is_wanted = move |batch: RecordBatch| {
+        let texts = batch.column(0).as_string::<i32>();
+        // Rows of one text stand together.
+        let (mut last, mut is) = (None, false);
+        let one = |text: Option<&str>| {
+            if last.as_deref() != text {
+                (last, is) = (text.map(str::to_owned), text.is_some_and(|text| wanted.contains(text)));
+            }
+            Some(is)
+        };
+        Ok(texts.iter().map(one).collect::<BooleanArray>())
+    };
+    let filter = RowFilter::new(vec![Box::new(ArrowPredicateFn::new(mask(&[column]), is_wanted))]);
+    let names = mask(names);
+    for batch in builder.with_batch_size(rows).with_projection(names).with_row_filter(filter).build()? {
         each(batch.with_context(|| format!("{} ends in the middle", path.display()))?)?;
     }
     Ok(())

@@ -8,7 +8,6 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::super::meter::Meter;
 use super::super::page::Block;
 use super::super::{Output, count, tell};
 use super::{Args, EXPERIMENT, budget, tell_unless};
@@ -17,6 +16,7 @@ use crate::files::{reach, vouch};
 use crate::logs::formats::READERS_VERSION;
 use crate::logs::{self, Limits};
 use crate::models::api;
+use crate::progress::{Meter, Unit};
 use crate::scores::money::Prices;
 use crate::store::SCHEMA_VERSION;
 use crate::text::escape;
@@ -137,11 +137,11 @@ impl Desk {
                 own: vec![self.out.clone()],
                 ..logs::Options::default()
             };
-            let mut meter = Meter::new(output.quiet);
+            let meter = Meter::new("ingest", Unit::Bytes, 0, output.quiet);
             let report = logs::ingest(&options, &mut |p| {
-                meter.show(|| super::super::ingest::reading(&p), p.bytes_done, p.bytes);
+                meter.set(p.bytes_done, p.bytes, || super::super::ingest::reading(&p));
             })?;
-            meter.clear();
+            meter.finish();
             anyhow::ensure!(
                 report.trajectories > 0,
                 "no session was found among {} in {}\nhint: `trajpress list formats` says which logs can be read, `trajpress ingest --explain FILE` what a file is",

@@ -20,9 +20,10 @@ use super::super::units::Unit;
 use super::caught::caught;
 use super::known::{Known, Taken};
 use super::parts::{self, is_published, unpublished};
-use super::progress::{Counted, Progress};
+use super::progress::Counted;
 use super::{Outcome, UnitFn, attempts, threads};
 use crate::models::Outage;
+use crate::progress::{self, Meter};
 use crate::text::escape;
 
 /// Does units, each once.
@@ -65,7 +66,7 @@ impl<'a> Runner<'a> {
             return Ok(());
         }
         let total = todo.iter().map(|u| u.step_variants()).sum();
-        let progress = Progress::new(total, self.options.quiet);
+        let progress = Meter::new("replay", progress::Unit::StepVariants, total, self.options.quiet);
         let threads = threads(self.options).min(todo.len());
         let pool =
             rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("cannot start threads")?;
@@ -121,14 +122,14 @@ impl<'a> Runner<'a> {
     }
 
     /// Does one unit; none when another process has done it meanwhile. An error is one of output.
-    fn unit(&self, unit: &Unit, progress: &Progress) -> anyhow::Result<Option<Done>> {
+    fn unit(&self, unit: &Unit, progress: &Meter) -> anyhow::Result<Option<Done>> {
         if is_published(self.out, unit)? {
             progress.add(unit.step_variants());
             return Ok(None);
         }
         let begun = SystemTime::now();
         let start = Instant::now();
-        let counted = progress.unit(unit);
+        let counted = Counted::of(unit, progress);
         let result = self.complete(unit, &counted);
         counted.complete();
         let computed = start.elapsed();

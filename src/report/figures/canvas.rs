@@ -15,6 +15,8 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{FontDesc, FontFamily, FontStyle, ShapeStyle, TextStyle, register_font};
 
+use serde_json::{Value, json};
+
 use crate::text::escape;
 
 /// As the SVG names it.
@@ -30,8 +32,11 @@ pub(crate) const DESCENT_EM: f64 = 434.0 / 2048.0;
 /// Units of the SVG's coordinates to a point: whole numbers fine enough for print.
 const SVG_UNITS: f64 = 20.0;
 const PNG_DPI: f64 = 300.0;
-/// Each pixel of the PNG is the mean of this many squared: plotters does not smooth all edges.
-const SUPERSAMPLING: u32 = 4;
+/// Each pixel of the PNG is the mean of this many squared: plotters does not smooth all edges. What is as wide as a page has so
+/// many pixels that fewer will do.
+const SUPERSAMPLING: [u32; 2] = [4, 2];
+/// Pixels of a wide one.
+const WIDE: u32 = 1_700;
 
 pub(crate) type XY = (f64, f64);
 
@@ -124,19 +129,46 @@ impl Canvas {
         Ok(svg.replacen(&pixels, &paper, 1).replacen(">\n", &format!(">\n{head}"), 1))
     }
 
+    /// The marks for a page that draws them itself: lines, polygons, circles and texts.
+    pub(crate) fn json(&self) -> Value {
+        let number = |x: f64| json!((x * 10.0).round() / 10.0);
+        let path = |points: &[XY]| points.iter().flat_map(|p| [number(p.0), number(p.1)]).collect::<Vec<_>>();
+        let hex = |c: &Colour| format!("#{:02x}{:02x}{:02x}", c.0, c.1, c.2);
+        let mark = |mark: &Mark| match mark {
+            Mark::Line { points, width, colour } => json!(["l", path(points), number(*width), hex(colour)]),
+            Mark::Polygon { points, colour } => json!(["p", path(points), hex(colour)]),
+            Mark::Circle { centre, radius, colour } => {
+                json!(["c", path(&[*centre]), number(*radius), hex(colour)])
+            }
+            Mark::Text { at, anchor, size, colour, text } => {
+                let anchor = match anchor {
+                    Anchor::Start => "start",
+                    Anchor::Middle => "middle",
+                    Anchor::End => "end",
+                };
+                json!(["t", path(&[*at]), number(*size), hex(colour), anchor, escape::drawn(text)])
+            }
+        };
+        json!({
+            "width": number(self.width), "height": number(self.height), "title": escape::line(&self.title),
+            "marks": self.marks.iter().map(mark).collect::<Vec<_>>(),
+        })
+    }
+
     /// The drawing as a PNG file.
     pub(crate) fn png(&self) -> anyhow::Result<Vec<u8>> {
         let (width, height) = self.pixels(PNG_DPI / 72.0);
-        let fine = (width * SUPERSAMPLING, height * SUPERSAMPLING);
+        let finer = SUPERSAMPLING[usize::from(width > WIDE)];
+        let fine = (width * finer, height * finer);
         let mut pixels = vec![255_u8; fine.0 as usize * fine.1 as usize * 3];
         {
             let mut backend = BitMapBackend::with_buffer(&mut pixels, fine);
-            let unit = PNG_DPI / 72.0 * f64::from(SUPERSAMPLING);
+            let unit = PNG_DPI / 72.0 * f64::from(finer);
             // ab_glyph draws text at its top half a line above the baseline.
             self.draw(&mut backend, unit, &TextFit { size: LINE_EM, baseline: LINE_EM / 2.0 })?;
             backend.present().context("cannot draw the PNG")?;
         }
-        let small = shrink(&pixels, fine.0 as usize, SUPERSAMPLING as usize);
+        let small = shrink(&pixels, fine.0 as usize, finer as usize);
         let mut file = Cursor::new(Vec::new());
         let (colours, form) = (image::ColorType::Rgb8, image::ImageOutputFormat::Png);
         image::write_buffer_with_format(&mut file, &small, width, height, colours, form)

@@ -72,19 +72,28 @@ pub(super) fn styles(points: &[Point]) -> BTreeMap<String, Style> {
     families.dedup_by_key(|f| f.0);
     for (family, control) in families {
         let style = if family == FULL {
-            Style { shape: Shape::Circle, colour: GREY, filled: true }
+            nothing()
         } else if control {
             next_control += 1;
             let shape = CONTROL_SHAPES[(next_control - 1) % CONTROL_SHAPES.len()];
             Style { shape, colour: GREY, filled: shape == Shape::Cross }
         } else {
             next += 1;
-            let (shape, colour) = (SHAPES[(next - 1) % SHAPES.len()], COLOURS[(next - 1) % COLOURS.len()]);
-            Style { shape, colour, filled: true }
+            nth(next - 1)
         };
         styles.insert(family.to_owned(), style);
     }
     styles
+}
+
+/// Of what compresses nothing.
+pub(super) fn nothing() -> Style {
+    Style { shape: Shape::Circle, colour: GREY, filled: true }
+}
+
+/// Colour and shape of the family at a place.
+pub(super) fn nth(i: usize) -> Style {
+    Style { shape: SHAPES[i % SHAPES.len()], colour: COLOURS[i % COLOURS.len()], filled: true }
 }
 
 pub(super) fn draw_reach(canvas: &mut Canvas, low: XY, high: XY) {

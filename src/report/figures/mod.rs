@@ -12,6 +12,7 @@ use crate::text::natural::natural;
 
 mod axes;
 pub mod canvas;
+pub mod charts;
 mod key;
 pub mod labels;
 mod marker;

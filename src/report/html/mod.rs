@@ -9,6 +9,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::report::Charts;
+use crate::report::figures::canvas::Canvas;
+use crate::report::figures::charts::Chart;
 use crate::report::lines::{Line, Lines};
 use crate::report::load::Run;
 use crate::report::statistics::estimate::Estimate;
@@ -27,13 +30,21 @@ const DIVISIONS: [&str; 6] = ["kind", "class", "horizon", "point", "type", "cate
 /// What saves less saves nothing to speak of.
 const SAVES: f64 = 0.005;
 
-/// The page under its first sentence. `tables` are the summary, its strata and its rows by format; `folder` is that of the run, and
-/// `with_text` says whether text of its logs may stand there.
+/// What stands on the page.
+pub(super) struct Shown<'a> {
+    /// The summary, its strata and its rows by format.
+    pub(super) tables: &'a [Table],
+    /// The figures beside the headline.
+    pub(super) charts: &'a Charts,
+    /// The result.
+    pub(super) sentence: &'a str,
+}
+
+/// The page; `folder` is that of the run, and `with_text` says whether text of its logs may stand there.
 pub(super) fn page(
     run: &Run,
     summary: &Summary,
-    tables: &[Table],
-    sentence: &str,
+    &Shown { tables, charts, sentence }: &Shown,
     (folder, with_text): (&Path, bool),
 ) -> anyhow::Result<String> {
     let find = |name: &str| tables.iter().find(|table| table.name == name);
@@ -80,11 +91,21 @@ pub(super) fn page(
         "short": summary.rows.iter().map(short).collect::<serde_json::Map<_, _>>(),
         "remarks": summary.remarks.iter().map(|r| escape::line(r)).collect::<Vec<_>>(),
         "events": events::events(folder, with_text)?,
+        "figures": charts.iter().filter_map(|(_, chart)| Some(figure(chart.as_ref().ok()?))).collect::<Vec<_>>(),
         "tables": columns,
     });
     // Within a script no `<` may stand: it could end it.
     let data = serde_json::to_string(&data)?.replace('<', "\\u003c");
     Ok(PAGE.replacen(">DATA<", &format!(">{data}<"), 1))
+}
+
+/// A figure in its two widths.
+fn figure(chart: &Chart) -> Value {
+    json!({
+        "title": escape::line(&chart.title),
+        "caption": escape::line(&chart.caption),
+        "drawn": chart.drawn.iter().map(Canvas::json).collect::<Vec<_>>(),
+    })
 }
 
 /// Columns with their documentation; words of a column once. Numbers have the decimals of the csv.

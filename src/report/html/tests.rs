@@ -63,7 +63,8 @@ fn strata_are_those_of_a_page() {
         .map(|w| w.as_str().unwrap().to_owned())
         .collect();
     words.sort();
-    let all = ["class=authored", "horizon=5", "kind=path"].map(|part| format!("set=exposed tail=10 {part}"));
+    let all = ["class=authored", "horizon=20", "horizon=5", "kind=path", "point=1", "point=2"]
+        .map(|part| format!("set=exposed tail=10 {part}"));
     assert_eq!(words, all);
 }
 

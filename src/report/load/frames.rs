@@ -30,7 +30,7 @@ pub(super) fn frame<R: Row>(folder: &Path, columns: &[&str]) -> anyhow::Result<D
 }
 
 /// Calls `each` with these columns of a table, many rows at a time; once at least.
-pub(super) fn frames<R: Row>(
+fn frames<R: Row>(
     folder: &Path,
     columns: &[&str],
     mut each: impl FnMut(DataFrame) -> anyhow::Result<()>,

@@ -1,71 +1,123 @@
 //! Scores by stratum.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
-use polars::prelude::DataFrame;
+use arrow::array::{Array as _, AsArray as _, RecordBatch};
+use arrow::datatypes::{Float64Type, UInt64Type};
 
 use super::{Score, VariantScores};
 
 /// What names a cell.
 pub(super) const KEYS: [&str; 2] = ["variant", "trajectory"];
 
+/// What is read of scores.
+pub(super) const COLUMNS: [&str; 12] = [
+    "variant",
+    "trajectory",
+    "event",
+    "metric",
+    "stratum",
+    "value",
+    "floor",
+    "ceiling",
+    "atom_bag",
+    "chance",
+    "weight",
+    "n",
+];
+
 /// Rows as plain data, by variant, metric and stratum.
 pub(super) struct Grouped {
     first: usize,
-    n_variants: usize,
-    series: BTreeMap<(u32, String, String), Vec<Score>>,
+    /// Place of a metric's stratum, as rows spell it.
+    places: HashMap<String, HashMap<String, usize>>,
+    /// Metric and canonical stratum of each place.
+    names: Vec<(String, String)>,
+    /// By variant, then by place.
+    series: Vec<Vec<Vec<Score>>>,
 }
 
 impl Grouped {
     pub(super) fn of(first: usize, n_variants: usize) -> Self {
-        Grouped { first, n_variants, series: BTreeMap::new() }
+        Grouped { first, places: HashMap::new(), names: Vec::new(), series: vec![Vec::new(); n_variants] }
     }
 
-    pub(super) fn add(&mut self, rows: &DataFrame) -> anyhow::Result<()> {
-        let number = rows.column("number")?.u32()?;
-        let position = rows.column("position")?.u32()?;
-        let metric = rows.column("metric")?.str()?;
-        let stratum = rows.column("stratum")?.str()?;
+    /// Adds the scores of whole cells; `cell` gives the places of a variant and a trajectory, none of a cell that does not count.
+    pub(super) fn add(
+        &mut self,
+        rows: &RecordBatch,
+        cell: &dyn Fn(&str, &str) -> Option<(usize, u32)>,
+    ) -> anyhow::Result<()> {
+        let column =
+            |name: &str| rows.column_by_name(name).ok_or_else(|| anyhow::anyhow!("the scores lack {name}"));
+        let texts = |name: &str| column(name).map(|c| c.as_string::<i32>());
+        let numbers = |name: &str| column(name).map(|c| c.as_primitive::<Float64Type>());
+        let [variant, trajectory, metric, stratum] =
+            [COLUMNS[0], COLUMNS[1], COLUMNS[3], COLUMNS[4]].map(texts);
+        let (variant, trajectory, metric, stratum) = (variant?, trajectory?, metric?, stratum?);
         let [value, floor, ceiling, atom_bag, chance, weight] =
-            ["value", "floor", "ceiling", "atom_bag", "chance", "weight"]
-                .map(|name| rows.column(name).and_then(|c| c.f64()));
+            [5, 6, 7, 8, 9, 10].map(|i| numbers(COLUMNS[i]));
         let (value, floor, ceiling) = (value?, floor?, ceiling?);
         let (atom_bag, chance, weight) = (atom_bag?, chance?, weight?);
-        let n = rows.column("n")?.u64()?;
-        // A value that is not finite is undefined.
-        let finite = |x: Option<f64>| x.filter(|x| x.is_finite());
-        let mut series: BTreeMap<(u32, &str, &str), Vec<Score>> = BTreeMap::new();
-        for row in 0..rows.height() {
-            let (Some(number), Some(trajectory)) = (number.get(row), position.get(row)) else {
-                continue;
+        let (event, n) = (column("event")?, column("n")?.as_primitive::<UInt64Type>());
+        // Rows of a cell stand together.
+        let mut last: Option<(&str, &str, Option<(usize, u32)>)> = None;
+        for row in (0..rows.num_rows()).filter(|&row| event.is_null(row)) {
+            let names = (variant.value(row), trajectory.value(row));
+            let found = match last {
+                Some((v, t, found)) if (v, t) == names => found,
+                _ => cell(names.0, names.1),
             };
-            let key = (number, metric.get(row).unwrap_or(""), stratum.get(row).unwrap_or(""));
-            series.entry(key).or_default().push(Score {
+            last = Some((names.0, names.1, found));
+            let Some((number, trajectory)) = found else { continue };
+            // A value that is not finite is undefined.
+            let finite = |c: &arrow::array::Float64Array| {
+                Some(c.value(row)).filter(|x| c.is_valid(row) && x.is_finite())
+            };
+            let place = self.place(metric.value(row), stratum.value(row));
+            let series = &mut self.series[number];
+            if series.len() <= place {
+                series.resize_with(place + 1, Vec::new);
+            }
+            series[place].push(Score {
                 trajectory,
-                value: finite(value.get(row)),
-                floor: finite(floor.get(row)),
-                ceiling: finite(ceiling.get(row)),
-                atom_bag: finite(atom_bag.get(row)),
-                chance: finite(chance.get(row)),
-                weight: finite(weight.get(row)).unwrap_or(0.0),
-                n: n.get(row).unwrap_or(0),
+                value: finite(value),
+                floor: finite(floor),
+                ceiling: finite(ceiling),
+                atom_bag: finite(atom_bag),
+                chance: finite(chance),
+                weight: finite(weight).unwrap_or(0.0),
+                n: if n.is_null(row) { 0 } else { n.value(row) },
             });
-        }
-        for ((number, metric, stratum), rows) in series {
-            let key = (number, metric.to_owned(), Stratum::parse(stratum).to_string());
-            self.series.entry(key).or_default().extend(rows);
         }
         Ok(())
     }
 
-    pub(super) fn finish(self) -> Vec<(usize, VariantScores)> {
-        let all = self.first..self.first + self.n_variants;
-        let mut out: Vec<(usize, VariantScores)> = all.map(|i| (i, VariantScores::new())).collect();
-        for ((number, metric, stratum), mut rows) in self.series {
-            rows.sort_by_key(|s| s.trajectory);
-            out[number as usize].1.insert((metric, stratum), rows);
+    fn place(&mut self, metric: &str, stratum: &str) -> usize {
+        if let Some(place) = self.places.get(metric).and_then(|of| of.get(stratum)) {
+            return *place;
         }
-        out
+        let name = (metric.to_owned(), Stratum::parse(stratum).to_string());
+        let place = self.names.iter().position(|known| *known == name).unwrap_or_else(|| {
+            self.names.push(name);
+            self.names.len() - 1
+        });
+        self.places.entry(metric.to_owned()).or_default().insert(stratum.to_owned(), place);
+        place
+    }
+
+    pub(super) fn finish(self) -> Vec<(usize, VariantScores)> {
+        let names = self.names;
+        let of_variant = |series: Vec<Vec<Score>>| -> VariantScores {
+            let named = series.into_iter().zip(&names).filter(|(rows, _)| !rows.is_empty());
+            named
+                .map(|(mut rows, name)| {
+                    rows.sort_by_key(|s| s.trajectory);
+                    (name.clone(), rows)
+                })
+                .collect()
+        };
+        (self.first..).zip(self.series.into_iter().map(of_variant)).collect()
     }
 }
 

@@ -97,7 +97,7 @@ pub(crate) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
             ..TrajectoryRow::default()
         })
         .collect();
-    let (mut cells, mut events, mut scores) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut cells, mut events, mut scores, mut timeline) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for t in 0..n_trajectories {
         let (needs, exposure) = (4 + (uniform() * 16.0) as u64, 0.3 + 0.5 * uniform());
         let (luck, scale) = (uniform() - 0.5, 0.6 + 0.8 * uniform());
@@ -123,6 +123,7 @@ pub(crate) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
             if failed {
                 continue;
             }
+            timeline.extend(decisions(v, t, full, saved));
             let mut score = |metric: &str, stratum: &str, value: [Option<f64>; 5], weight: f64, n: u64| {
                 scores.push(ScoreRow {
                     variant: variant(v).into(),
@@ -154,7 +155,7 @@ pub(crate) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
     table(folder, cells);
     table(folder, events);
     table(folder, scores);
-    table::<TimelineRow>(folder, vec![]);
+    table(folder, timeline);
 }
 
 /// The row of each variant.
@@ -175,21 +176,53 @@ fn variants(specs: &[Spec]) -> Vec<VariantRow> {
                 variant: variant(v),
                 label,
                 strategy: (*strategy).to_owned(),
-                strategy_params: setting.split_once('=').map_or_else(
-                    || format!("{{\"setting\":\"{setting}\"}}"),
-                    |(key, value)| match value.parse::<f64>() {
-                        Ok(number) => format!("{{\"{key}\":{number}}}"),
-                        Err(_) => format!("{{\"{key}\":\"{value}\"}}"),
-                    },
-                ),
+                strategy_params: params(setting),
                 trigger: trigger.split('(').next().unwrap_or_default().to_owned(),
-                trigger_params: "{}".to_owned(),
+                trigger_params: params(
+                    trigger.split_once('(').map_or("", |(_, of)| of.trim_end_matches(')')),
+                ),
                 model: None,
                 control: CONTROLS.contains(strategy) || setting.contains("=given"),
                 seed: seed.parse().unwrap(),
             }
         })
         .collect()
+}
+
+/// `key=value` as JSON; what is no such pair is a setting by itself.
+fn params(setting: &str) -> String {
+    match setting.split_once('=') {
+        None => format!("{{\"setting\":\"{setting}\"}}"),
+        Some((key, value)) if value.parse::<f64>().is_ok() => format!("{{\"{key}\":{value}}}"),
+        Some((key, value)) => format!("{{\"{key}\":\"{value}\"}}"),
+    }
+}
+
+/// Thirty decisions, of which the eleventh and the twenty-first stand behind a compression.
+fn decisions(v: usize, t: usize, full: f64, saved: f64) -> impl Iterator<Item = TimelineRow> {
+    let full = full / 465.0;
+    (0..30).map(move |decision| {
+        let n_events = if saved > 0.0 { decision / 10 } else { 0 };
+        let tokens_full = (full * f64::from(decision + 1)) as u64;
+        let kept = 1.0 - saved * f64::from(u8::from(n_events > 0));
+        let tokens_sent =
+            (full * (f64::from(n_events * 10) * kept + f64::from(decision + 1 - n_events * 10))) as u64;
+        let cached = |tokens: u64| tokens.saturating_sub(full as u64);
+        let is_new = saved > 0.0 && decision > 0 && decision % 10 == 0;
+        TimelineRow {
+            variant: variant(v).into(),
+            trajectory: id(t).into(),
+            decision,
+            turn: decision + 1,
+            n_events,
+            tokens_full,
+            tokens_sent,
+            cached_full: cached(tokens_full),
+            cached_sent: if is_new { 0 } else { cached(tokens_sent) },
+            output_tokens: 40,
+            ..TimelineRow::default()
+        }
+    })
 }
 
 fn event_row(v: usize, t: usize, event: u32, kept_tokens: u64, break_even_turns: Option<u32>) -> EventRow {
@@ -293,6 +326,9 @@ impl Log {
         retention(NEED_RETENTION.name, " class=authored", 0.2, 0.5);
         retention(NEED_RETENTION.name, " kind=path", -0.05, 0.3);
         retention(NEED_RETENTION.name, " horizon=5", 0.05, 0.4);
+        retention(NEED_RETENTION.name, " horizon=20", 0.02, 0.8);
+        retention(NEED_RETENTION.name, " point=1", 0.04, 0.6);
+        retention(NEED_RETENTION.name, " point=2", -0.08, 0.4);
         retention(NEED_RETENTION.name, " cap=20", 0.0, 1.0);
         score(NEED_COVERAGE.name, "set=common tail=10", plain(0.7), needs as f64, needs);
         if strategy == "full" {

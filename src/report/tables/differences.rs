@@ -43,7 +43,7 @@ fn measures() -> Vec<Measure> {
 }
 
 /// What the lines of equal budget are compared with: the matched random shadow, kept in the rows.
-const SHADOW: &str = "its random shadow";
+pub(crate) const SHADOW: &str = "its random shadow";
 
 /// Largest family of all pairs, those of 10 variants: more would be hard to read, and cost each of them
 /// much of what Holm leaves.

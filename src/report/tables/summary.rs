@@ -52,12 +52,7 @@ static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
 
 /// Place of a metric in [`METRICS`].
 pub(crate) fn metric(name: &str) -> usize {
-    known_metric(name).expect("a metric of the list")
-}
-
-/// The same for one that need not be there.
-pub(crate) fn known_metric(name: &str) -> Option<usize> {
-    METRICS.iter().position(|m| m.name() == name)
+    METRICS.iter().position(|m| m.name() == name).expect("a metric of the list")
 }
 
 /// All that the tables and figures of a report need.
@@ -221,6 +216,17 @@ impl Summary {
     /// Rows that can be compared: without those in bridge mode.
     pub(crate) fn main_rows(&self) -> impl Iterator<Item = &VariantSummary> {
         self.rows.iter().filter(|r| !r.is_bridge())
+    }
+
+    /// Whether another variant saves and keeps at least as much, and more of one. Nobody would run a control instead.
+    pub(crate) fn is_beaten(&self, row: &VariantSummary) -> bool {
+        let both = |row: &VariantSummary| {
+            let of = |name: &str| row.estimates[metric(name)].value;
+            Some([of(TOKEN_SAVINGS.name)?, of("need_retention_common")?])
+        };
+        let Some(own) = both(row).filter(|_| !row.control) else { return false };
+        let choices = self.main_rows().filter(|other| !other.control);
+        choices.filter_map(both).any(|other| other[0] >= own[0] && other[1] >= own[1] && other != own)
     }
 
     /// Labels of variants that saved and kept exactly the same with as many events: other names for

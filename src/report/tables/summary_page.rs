@@ -1,164 +1,144 @@
-//! `summary.md`: the main table in words for a reader who has seen nothing else of the project.
+//! `summary.md`: the result on one page, in words for a reader who has seen nothing else of the project; and `columns.md`, what
+//! the columns of its tables mean.
 
+use std::cmp::Reverse;
 use std::fmt::Write as _;
 
-use super::pages::{METHOD, Page, number, shown};
-use super::summary::{Summary, VariantSummary, known_metric, metric};
+use super::pages::{METHOD, Page, shown};
+use super::summary::{Summary, VariantSummary, metric};
+use crate::report::statistics::estimate::Estimate;
 use crate::report::tables::{Table, fixed, markdown};
-use crate::scores::discard::DISCARD_LIFT;
 use crate::scores::money::{COST_SAVINGS, COST_SAVINGS_UNCACHED, TOKEN_SAVINGS, TOKEN_SAVINGS_BILLED};
-use crate::scores::sent::TOKEN_SAVINGS_VS_SENT;
 use crate::text::escape;
 
+/// Rows of the main table: it is to fit on a page. Of more variants those that another beats are left out first.
+const ROWS: usize = 40;
+
 impl Summary {
-    /// The tables for a reader who has seen nothing else of the project.
-    pub(crate) fn markdown(&self, tables: &[Table], pages: &[(&str, Result<Page, String>)]) -> String {
-        let mut out = String::from("# Summary\n\n");
-        writeln!(
-            out,
-            "{} variants over {} logged trajectories. Each variant says how the agent's context is compressed \
-             and when; each trajectory is replayed under it, and the row says what was saved and what was lost. \
-             Nobody re-ran an agent: logs are off-policy, so every score looks one step ahead under the policy \
-             that was logged, and none of them estimates a solve rate.\n",
+    /// The result on one page. `figures` says what is drawn, and what is not and why.
+    pub(crate) fn markdown(
+        &self,
+        sentence: &str,
+        pages: &[(&str, Result<Page, String>)],
+        figures: &[(&str, Option<String>)],
+    ) -> String {
+        let mut out = format!(
+            "# Summary\n\n**{}**\n\n{} variants over {} logged sessions. A variant says how the agent's context is compressed, and \
+             when; each session was replayed under each variant. Nobody ran an agent again, so nothing here says how many tasks \
+             would be solved.\n\n",
+            escape::line(sentence),
             self.rows.len(),
             self.n_trajectories
-        )
-        .expect("a String takes every write");
+        );
         for remark in &self.remarks {
-            writeln!(out, "**Note:** {}.\n", escape::markdown(remark)).expect("a String takes every write");
+            out += &format!("**Note:** {}.\n\n", escape::markdown(remark));
         }
         out += &self.main_table();
-        out += "\n";
         out += &self.prices();
         out += &self.dearer();
         let twins: Vec<String> =
             self.twins().iter().map(|labels| escape::markdown(&labels.join(" = "))).collect();
         if !twins.is_empty() {
-            writeln!(out, "**Note:** these variants made the same compressions: {}.\n", twins.join("; "))
-                .expect("a String takes every write");
+            out += &format!("**Note:** these variants made the same compressions: {}.\n\n", twins.join("; "));
         }
-        out += &self.legend();
         out += &self.not_sent();
         out += &self.bridge();
         out += &self.excluded();
-        out += &other_tables(pages);
-        for table in tables {
-            write!(out, "\n## Columns of {0}.csv and {0}.parquet\n\n", table.name)
-                .expect("a String takes every write");
-            out +=
-                "A column `x` with an interval is followed by `x_lo` and `x_hi`. Fractions are 0 to 1.\n\n";
-            let columns =
-                table.columns.iter().filter(|c| !c.name.ends_with("_lo") && !c.name.ends_with("_hi"));
-            let shown = Table { name: table.name, columns: columns.cloned().collect() };
-            out += &shown.docs();
-        }
+        out += &read_on(pages, figures);
         escape::page(&out)
     }
 
-    /// What the columns of the main table mean.
-    fn legend(&self) -> String {
+    fn main_table(&self) -> String {
+        let saved = metric(TOKEN_SAVINGS.name);
+        let billed = metric(TOKEN_SAVINGS_BILLED.name);
+        let is_billed = self.rows.iter().any(|row| row.estimates[billed].value.is_some());
+        // What says nothing of its own is left out.
+        let shares: Vec<(&str, usize)> = [
+            Some(("tokens saved", saved)),
+            is_billed.then_some(("as billed", billed)),
+            Some(("money saved", metric(COST_SAVINGS.name))),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let (needs, between) = (metric("need_retention_common"), metric("efficiency"));
+        let mut header = vec!["variant"];
+        header.extend(shares.iter().map(|(name, _)| *name));
+        header.extend(["needs kept", "random 0, best 1", "worst session loses"]);
+        let rows: Vec<&VariantSummary> = self.best_first();
+        let table: Vec<Vec<String>> = rows
+            .iter()
+            .take(ROWS)
+            .map(|row| {
+                let mark = match (row.control, self.is_beaten(row)) {
+                    (true, _) => " (control)",
+                    (_, true) => " (beaten)",
+                    _ => "",
+                };
+                let mut cells = vec![format!("{}{mark}", row.label)];
+                cells.extend(shares.iter().map(|&(_, at)| percent(&row.estimates[at])));
+                cells.extend([needs, between].map(|at| share(&row.estimates[at])));
+                let worst = row.lost.worst.filter(|(_, lost)| *lost > 0.0);
+                cells.push(
+                    worst.map_or_else(|| "-".to_owned(), |(_, lost)| format!("{} needs", fixed(lost, 1))),
+                );
+                cells
+            })
+            .collect();
+        let more = match rows.len().saturating_sub(ROWS) {
+            0 => String::new(),
+            more => format!("\n{more} more variants stand in summary.csv and report.html.\n"),
+        };
+        format!("{}{more}\n{}\n", markdown(&header, &table), self.how_to_read(is_billed))
+    }
+
+    /// The best first: what saves and keeps most together. What another variant beats comes behind the controls.
+    pub(crate) fn best_first(&self) -> Vec<&VariantSummary> {
+        let (saved, needs) = (metric(TOKEN_SAVINGS.name), metric("need_retention_common"));
+        let worth = |row: &VariantSummary| {
+            let of = |at: usize| row.estimates[at].value;
+            of(needs).map_or(-5.0, |kept| kept + of(saved).unwrap_or(0.0))
+        };
+        let group = |row: &VariantSummary| match (row.control, self.is_beaten(row)) {
+            (true, _) => 1,
+            (_, beaten) => 2 * u8::from(beaten),
+        };
+        let mut rows: Vec<_> = self.main_rows().map(|row| (group(row), worth(row), row)).collect();
+        rows.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
+        rows.into_iter().map(|(.., row)| row).collect()
+    }
+
+    fn how_to_read(&self, is_billed: bool) -> String {
         format!(
-            "- Population: *{}*; a cluster is {}.\n\
-             - `0.412 [0.38, 0.45]` is a value with its 95 % interval. {METHOD} `-` is undefined, never 0; the reason \
-             stands in `nulls` of summary.csv.\n\
-             - `3 of 7 [0.16, 0.75]*` is below the minimum (30 needs, n_eff 4): no share, but needs kept, counted, with \
-             Wilson's interval; needs taken as independent.\n\
-             - *token savings*: 1 - prompt tokens sent / prompt tokens uncompressed; *billed*: the same by the \
-             provider's count with what the log does not show, where usage is logged; *vs sent*: against the prompts that the \
-             log says were sent; *cost savings*: the same in money with and without prompt caching. Rows are sorted by token \
-             savings.\n\
-             - *need retention*: share of what the agent later used from tool output or the user, last mentioned more \
-             than {} turns before, that still stood in its context together with words that say what it is. \
-             *common* asks every variant the same questions; *exposed* only those that its trigger put at risk.\n\
-             - *floor* and *ceiling*: the same score when the same number of tokens is filled, at the same moments, with \
-             random lines, and with what a reference that knows the future picks (greedy: a reference, not a limit).{}\n\
-             - *efficiency*: where the variant stands between them on the exposed needs: 0 is random, 1 the ceiling{}. \
-             Undefined below the minimum, and where ceiling - floor on them is under 0.05 or its interval holds 0.\n\
-             - *discard lift*: 0 when what was removed was needed as often as what was in scope, 1 when none of it was; \
-             here needs at risk for the shortest reference tail count (3 turns by default), not those of need retention.\n\
-             - *kept*: kept tokens / removable tokens over all compressions; a strategy need not spend all that it may.\n\
-             - *break-even*: median decisions until a compression has paid for the prompt cache it broke, and the \
-             share that had not when the log ended.\n\
-             - *G*, *n_eff*: clusters with common needs, and how many of equal size would say as much: (sum w)^2 / sum w^2, \
-             w a cluster's needs. Under 10 little can be said of the population.\n\
-             - *n*: trajectories / common needs / exposed needs.\n",
-            self.population.name(),
-            self.population.cluster(),
-            self.tail(),
-            self.random_won().map_or_else(String::new, |share| format!(
-                " In {} of the cells a random choice was better, and is the ceiling.",
-                fixed(share, 4)
-            )),
-            if self.rows.iter().any(|r| r.efficiency_rows.contains("cap=")) {
-                " (each trajectory capped at the weight of 20 needs)"
+            "*How to read it.* *Tokens saved*: the share of all prompt tokens that was not sent{}. *Money saved*: the same in money, \
+             with the provider's prompt cache; below 0 it costs more. *Needs kept*: of what the agent used later, and had last seen \
+             more than {} turns before, the share that still stood in its prompt with words around it that say what it is; `3 of 7` \
+             where there are too few (under 30, or of too few sources) for a share. *Random 0, best 1*: whether that is more than luck; \
+             random lines of as many tokens reach 0, a choice that knows the future 1{}. *Worst session*: the one that loses most. \
+             *Beaten*: another variant saves and keeps at least as much. *Control*: nobody would run it; it is there to be compared \
+             with. `-` is undefined, never 0, and `nulls` of summary.csv says why. In brackets: the 95 % interval, of {}; a cluster \
+             is {}. {METHOD}\n",
+            if is_billed {
+                " (*as billed*: by the provider's count, with what the log does not show)"
             } else {
                 ""
             },
+            self.tail(),
+            self.random_won().filter(|share| *share > 0.0).map_or_else(String::new, |share| format!(
+                " (in {} of the sessions luck was better, and is the 1)",
+                fixed(share, 4)
+            )),
+            self.population.name(),
+            self.population.cluster()
         )
     }
 
-    fn main_table(&self) -> String {
-        let has = |at: usize, or: Option<usize>| {
-            self.rows.iter().any(|r| {
-                let value = r.estimates[at].value;
-                value.is_some() && or.is_none_or(|or| value != r.estimates[or].value)
-            })
-        };
-        let all = metric(TOKEN_SAVINGS.name);
-        // What says nothing of its own is left out.
-        let billed = Some(metric(TOKEN_SAVINGS_BILLED.name)).filter(|&at| has(at, None));
-        let vs_sent = known_metric(TOKEN_SAVINGS_VS_SENT.name).filter(|&at| has(at, Some(all)));
-        let mut columns = vec![("token savings", all, true)];
-        columns.extend(billed.map(|at| ("billed", at, true)));
-        columns.extend(vs_sent.map(|at| ("vs sent", at, true)));
-        columns.extend([
-            ("cost savings, cached", metric(COST_SAVINGS.name), true),
-            ("cost savings, uncached", metric(COST_SAVINGS_UNCACHED.name), true),
-            ("need retention, common", metric("need_retention_common"), true),
-            ("floor", metric("random_common"), false),
-            ("ceiling", metric("oracle_common"), false),
-            ("need retention, exposed", metric("need_retention_exposed"), true),
-            ("efficiency", metric("efficiency"), true),
-            ("discard lift", metric(DISCARD_LIFT.name), true),
-        ]);
-        let mut header = vec!["variant", "kept"];
-        header.extend(columns.iter().map(|c| c.0));
-        header.extend(["break-even", "G", "n_eff", "n", "errors"]);
-        let rows: Vec<Vec<String>> = self
-            .main_rows()
-            .map(|r| {
-                let kept = r.events.kept_share.map_or_else(|| "-".to_owned(), |share| fixed(share, 3));
-                let mut row = vec![r.label.clone(), kept];
-                row.extend(columns.iter().map(|&(_, at, interval)| shown(&r.estimates[at], interval)));
-                row.push(match (r.events.break_even_median, r.events.break_even_censored_share) {
-                    (_, None) => "-".to_owned(),
-                    (median, Some(share)) => {
-                        let median = median.map_or_else(|| "-".to_owned(), |m| m.to_string());
-                        format!("{median} ({} censored)", fixed(share, 2))
-                    }
-                });
-                let common = &r.estimates[metric("need_retention_common")];
-                row.extend([common.n_clusters.to_string(), number(common.n_eff, 1)]);
-                row.push(format!(
-                    "{}/{}/{}",
-                    r.n_ok,
-                    common.n_items,
-                    r.estimates[metric("need_retention_exposed")].n_items,
-                ));
-                row.push(r.errors.len().to_string());
-                row
-            })
-            .collect();
-        markdown(&header, &rows)
-    }
-
-    /// How often the definition of a need is wrong, where the logs tell: a line of the list above.
+    /// How often the definition of a need is wrong, where the logs tell.
     fn not_sent(&self) -> String {
         match self.unsupported() {
             Some((share, n)) if share > 0.0 => format!(
-                "- *unsupported*: {} of {n} needs at risk were met by agents that had not been sent what they needed, as their \
-                 logs say: they guessed or knew it. No compression is to blame for these; they count under `unsupported` of \
-                 strata.csv alone.\n",
+                "**Note:** {} of {n} needs were met by agents that had not been sent what they needed, as their logs say: they guessed \
+                 or knew it. No compression is to blame for these; they count under `unsupported` of strata.csv alone.\n\n",
                 fixed(share, 3)
             ),
             _ => String::new(),
@@ -220,7 +200,7 @@ impl Summary {
 
     /// Variants that save tokens and cost more money, which token savings alone would hide.
     fn dearer(&self) -> String {
-        const SHOWN: usize = 10;
+        const SHOWN: usize = 5;
         let [tokens, cached, uncached] =
             [TOKEN_SAVINGS, COST_SAVINGS, COST_SAVINGS_UNCACHED].map(|score| metric(score.name));
         let more = |r: &VariantSummary| r.estimates[cached].value.filter(|saved| *saved < 0.0);
@@ -257,49 +237,101 @@ impl Summary {
             return String::new();
         }
         let table = markdown(&["variant", "token savings"], &rows);
-        format!("\n## Bridge mode (selected by the logged summary)\n\n{table}")
+        format!(
+            "## Bridge mode (selected by the logged summary)\n\n{table}\n*How to read it.* A summary in the log decided what these \
+             compress, so they compare with no row above.\n\n"
+        )
     }
 
     /// Which cells failed, and the first error text of each variant.
     fn excluded(&self) -> String {
-        const SHOWN: usize = 20;
-        let failed: Vec<&VariantSummary> = self.rows.iter().filter(|r| !r.errors.is_empty()).collect();
-        let mut out = String::from("\n## Excluded cells\n\n");
+        const SHOWN: usize = 10;
+        let mut failed: Vec<&VariantSummary> = self.rows.iter().filter(|r| !r.errors.is_empty()).collect();
+        failed.sort_by_key(|row| Reverse(row.errors.len()));
         if failed.is_empty() {
-            out += "None: every variant was scored on every trajectory that it was given.\n";
-            return out;
+            return String::new();
         }
-        let rows: Vec<Vec<String>> = failed
-            .iter()
-            .take(SHOWN)
-            .map(|r| {
-                let (trajectory, error) = &r.errors[0];
-                let error: String = error.chars().take(100).collect();
-                vec![r.label.clone(), r.errors.len().to_string(), format!("{trajectory}: {error}")]
-            })
-            .collect();
-        out += &markdown(&["variant", "cells", "first error"], &rows);
-        if failed.len() > SHOWN {
-            writeln!(out, "\nand {} more variants: see cells.parquet.", failed.len() - SHOWN)
-                .expect("a String takes every write");
-        }
-        out
+        let row = |of: &&VariantSummary| {
+            let (trajectory, error) = &of.errors[0];
+            let error: String = error.chars().take(100).collect();
+            vec![of.label.clone(), of.errors.len().to_string(), format!("{trajectory}: {error}")]
+        };
+        let rows: Vec<Vec<String>> = failed.iter().take(SHOWN).map(row).collect();
+        let table = markdown(&["variant", "sessions", "first error"], &rows);
+        let more = failed.len().saturating_sub(SHOWN);
+        let more = if more > 0 {
+            format!(" {more} more variants failed on some: see cells.parquet.")
+        } else {
+            String::new()
+        };
+        format!(
+            "## Excluded cells\n\n{table}\n*How to read it.* A session that failed under a variant is left out of that variant's \
+             row.{more}\n\n"
+        )
+    }
+}
+
+/// `46 % [39, 51]`, or `-`.
+fn percent(of: &Estimate) -> String {
+    let number = |x: f64| fixed(100.0 * x, 0);
+    match (of.value, of.interval) {
+        (Some(x), Some((lo, hi))) => format!("{} % [{}, {}]", number(x), number(lo), number(hi)),
+        (Some(x), None) => format!("{} %", number(x)),
+        _ => "-".to_owned(),
+    }
+}
+
+/// `0.84 [0.80, 0.87]`, or what was counted, or `-`.
+fn share(of: &Estimate) -> String {
+    match (of.value, of.interval, of.counted) {
+        (Some(x), Some((lo, hi)), _) => format!("{} [{}, {}]", fixed(x, 2), fixed(lo, 2), fixed(hi, 2)),
+        (Some(x), None, _) => fixed(x, 2),
+        (_, _, Some(counted)) => format!("{} of {}", counted.kept, counted.n),
+        _ => "-".to_owned(),
     }
 }
 
 /// Where to read on.
-fn other_tables(pages: &[(&str, Result<Page, String>)]) -> String {
-    let mut out = String::from("\n## Other tables\n\nEach as .md to read, .csv and .parquet.\n\n");
+fn read_on(pages: &[(&str, Result<Page, String>)], figures: &[(&str, Option<String>)]) -> String {
+    let mut out = String::from(
+        "## Read on\n\n- report.html: all of it for a browser, with the figures and a page a variant\n",
+    );
+    let mut absent = Vec::new();
     for (name, page) in pages {
         match page {
-            Ok(page) => writeln!(out, "- [{name}]({name}.md): {}", page.gist),
-            Err(reason) => writeln!(out, "- {name}: not written, because {}", escape::markdown(reason)),
+            Ok(page) => {
+                writeln!(out, "- [{name}]({name}.md): {}", page.gist).expect("a String takes every write")
+            }
+            Err(reason) => absent.push((*name, reason)),
         }
-        .expect("a String takes every write");
     }
-    out += "- strata: every score by stratum, as .csv and .parquet; columns below\n";
-    out += "- by_format: the headline by format of log, as .csv and .parquet; columns below\n";
-    out
+    let drawn: Vec<&str> = figures.iter().filter(|(_, why)| why.is_none()).map(|(name, _)| *name).collect();
+    if !drawn.is_empty() {
+        out += &format!(
+            "- figures, each as .svg and .png in two widths with its numbers as .csv: {}\n",
+            drawn.join(", ")
+        );
+    }
+    absent.extend(figures.iter().filter_map(|(name, why)| Some((*name, why.as_ref()?))));
+    if !absent.is_empty() {
+        let told: Vec<String> =
+            absent.iter().map(|(name, why)| format!("{name} ({})", escape::markdown(why))).collect();
+        out += &format!("- not there: {}\n", told.join("; "));
+    }
+    out + "- [columns](columns.md): what the columns of summary.csv, strata.csv and by_format.csv mean; methods.md and summary.tex: for a paper\n"
+}
+
+/// `columns.md`: what the columns of the tables without a page mean.
+pub(crate) fn columns(tables: &[Table]) -> String {
+    let mut out = String::from(
+        "# Columns\n\nA column `x` with an interval is followed by `x_lo` and `x_hi`. Fractions are 0 to 1.\n",
+    );
+    for table in tables {
+        let columns = table.columns.iter().filter(|c| !c.name.ends_with("_lo") && !c.name.ends_with("_hi"));
+        let shown = Table { name: table.name, columns: columns.cloned().collect() };
+        out += &format!("\n## {0}.csv and {0}.parquet\n\n{1}", table.name, shown.docs());
+    }
+    escape::page(&out)
 }
 
 /// A price as people write it, without its 300 zeros where it has so many.

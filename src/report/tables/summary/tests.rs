@@ -26,6 +26,7 @@ fn events_add_up() {
         decisions_left: 9,
         removable_tokens: 100,
         kept_tokens,
+        model_tokens: [0; 2],
         fallback: false,
         warning: false,
     };

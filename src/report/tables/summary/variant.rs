@@ -58,6 +58,17 @@ impl VariantSummary {
     pub(crate) fn is_bridge(&self) -> bool {
         self.trigger == "logged"
     }
+
+    /// What a score says of each of its strata.
+    pub(crate) fn of_metric<'a>(&'a self, metric: &'a str) -> impl Iterator<Item = (String, &'a Estimate)> {
+        self.strata.iter().filter(move |s| s.metric == metric).map(|s| (s.stratum.to_string(), &s.value))
+    }
+
+    /// The same of one stratum.
+    pub(crate) fn stratum(&self, metric: &str, stratum: &str) -> Option<&Estimate> {
+        let of = |s: &&StratumRow| s.metric == metric && s.stratum.to_string() == stratum;
+        self.strata.iter().find(of).map(|s| &s.value)
+    }
 }
 
 /// What the events of a variant add up to.

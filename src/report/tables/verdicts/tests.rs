@@ -237,6 +237,7 @@ fn compressions_that_paid_are_counted_after_kaplan_and_meier() {
         decisions_left: *decisions_left,
         removable_tokens: 0,
         kept_tokens: 0,
+        model_tokens: [0; 2],
         fallback: false,
         warning: false,
     };

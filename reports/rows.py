@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""Keeps the rows of a run beside its report: `python3 reports/rows.py RUN reports/NAME/rows [WITHOUT...]`. Needs pyarrow.
+
+What a report reads stays, packed as small as zstd can; text of the logs (goals, annotations, where they stood), scores of single
+events and the tables named WITHOUT go (timeline: two figures need it). `make figures` draws the report again from them.
+"""
+import json
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+TABLES = ["variants", "trajectories", "cells", "events", "scores", "timeline"]
+TEXT = ["goal", "annotations", "constraints", "source", "details"]
+# Columns of events that no report reads.
+UNREAD = ["turn", "trigger_kind", "confidence", "details", "scope_start", "scope_end", "tokens_after", "generated_tokens", "model_calls",
+          "embeddings", "model_tokens_cut", "degenerate", "violations"]
+
+
+def main(args):
+    if len(args) < 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    run, out = map(Path, args[:2])
+    out.mkdir(parents=True, exist_ok=True)
+    for name in (name for name in TABLES if name not in args[2:]):
+        table = pq.read_table(run / (name + ".parquet"))
+        if name == "scores":
+            table = table.filter(pc.is_null(table["event"]))
+        if name == "events":
+            table = table.drop_columns(UNREAD)
+        for i, field in enumerate(table.schema):
+            if field.name in TEXT:
+                empty = pa.nulls(len(table), field.type) if field.nullable else pa.array([""] * len(table), field.type)
+                table = table.set_column(i, field, empty)
+        pq.write_table(table, out / (name + ".parquet"), compression="zstd", compression_level=19)
+    # Of the manifest a report needs what tokens cost, and the scores of one's own.
+    plan = json.loads((run / "_manifest.json").read_text())["plan"]
+    kept = {key: plan[key] for key in ("prices", "score_programs") if key in plan}
+    (out / "_manifest.json").write_text(json.dumps({"plan": kept}, indent=1) + "\n")
+    return 0
+
+
+sys.exit(main(sys.argv[1:]))

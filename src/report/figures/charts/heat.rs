@@ -1,0 +1,105 @@
+//! Strategy x trigger: what each pair keeps of what was needed, and what it saves.
+
+use std::collections::BTreeMap;
+
+use super::plot::{self, Cells, LINE, SIZE, is_wide, sheet};
+use super::{Chart, Entry, Input, kept_and_saved};
+use crate::report::figures::canvas::{Anchor, Canvas, INK, fitted};
+use crate::report::tables::Table;
+use crate::text::natural::natural;
+
+pub(super) const ENTRY: Entry = Entry { name: "heat", chart };
+
+/// More rows are no figure.
+const MOST: usize = 30;
+
+struct Grid {
+    strategies: Vec<String>,
+    triggers: Vec<String>,
+    /// Needs kept and tokens saved.
+    values: BTreeMap<(usize, usize), [Option<f64>; 2]>,
+}
+
+fn chart(input: &Input) -> Result<Chart, String> {
+    let grid = grid(input);
+    if grid.triggers.len() < 2 || grid.strategies.len() < 2 {
+        return Err("fewer than two strategies stand under more than one trigger".to_owned());
+    }
+    let caption = "A row a strategy, a column a trigger; darker is more. Strategies that stand under one trigger alone are left out."
+        .to_owned();
+    Ok(Chart::new("Strategy x trigger".to_owned(), caption, data(&grid), |width| draw(width, &grid)))
+}
+
+/// Strategies that stand under several triggers, in the order of the best of each.
+fn grid(input: &Input) -> Grid {
+    let parts = |label: &str| label.rsplit_once(" @ ").map(|(s, t)| (s.to_owned(), t.to_owned()));
+    let rows: Vec<((String, String), [Option<f64>; 2])> = input
+        .choices()
+        .filter_map(|row| Some((parts(&row.label)?, kept_and_saved(row).map(|of| of.value))))
+        .filter(|(_, values)| values.iter().any(Option::is_some))
+        .collect();
+    let mut strategies: Vec<String> = Vec::new();
+    for ((strategy, _), _) in &rows {
+        let n = rows.iter().filter(|((other, _), _)| other == strategy).count();
+        if n > 1 && !strategies.contains(strategy) && strategies.len() < MOST {
+            strategies.push(strategy.clone());
+        }
+    }
+    let mut triggers: Vec<String> = rows
+        .iter()
+        .filter(|((strategy, _), _)| strategies.contains(strategy))
+        .map(|((_, trigger), _)| trigger.clone())
+        .collect();
+    triggers.sort_by(|a, b| natural(a, b));
+    triggers.dedup();
+    triggers.truncate(26);
+    let place = |all: &[String], name: &str| all.iter().position(|one| one == name);
+    let values = rows.iter().filter_map(|((strategy, trigger), values)| {
+        Some(((place(&strategies, strategy)?, place(&triggers, trigger)?), *values))
+    });
+    let values = values.collect();
+    Grid { strategies, triggers, values }
+}
+
+fn data(grid: &Grid) -> Table {
+    let mut t = Table::new("heat");
+    let text = |all: &[String], i: usize| Some(all[i].clone());
+    let of = |i: usize| grid.values.values().map(move |values| values[i]);
+    t.text("strategy", "how it compresses", grid.values.keys().map(|(s, _)| text(&grid.strategies, *s)));
+    t.text("trigger", "when", grid.values.keys().map(|(_, c)| text(&grid.triggers, *c)));
+    t.fraction("needs_kept", "need retention on the common set", of(0));
+    t.fraction("tokens_saved", "token savings", of(1));
+    t
+}
+
+fn draw(width: f64, grid: &Grid) -> Canvas {
+    let mut canvas = sheet(width, "Needs kept and tokens saved by strategy and trigger");
+    // Names of triggers are long: they stand below, by letter.
+    let letters: Vec<String> =
+        (0..grid.triggers.len()).map(|i| char::from(b'A' + i as u8).to_string()).collect();
+    let half = (width - 14.0) / 2.0;
+    let sides = if is_wide(width) { [(0.0, half), (width - half, width)] } else { [(0.0, width); 2] };
+    let (mut top, mut bottom) = (0.0, 0.0_f64);
+    for (i, title) in ["needs kept", "tokens saved"].into_iter().enumerate() {
+        let all = || grid.values.values().filter_map(move |values| values[i]);
+        let (lo, hi) = all().fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), x| (lo.min(x), hi.max(x)));
+        let cells = Cells {
+            rows: &grid.strategies,
+            columns: &letters,
+            value: &|r, c| grid.values.get(&(r, c))?[i],
+            colour: &|x| (x - lo) / (hi - lo).max(1e-9),
+        };
+        let (left, right) = sides[i];
+        bottom = bottom.max(cells.draw(&mut canvas, left, right, top, title));
+        if !is_wide(width) {
+            top = bottom + 10.0;
+        }
+    }
+    for (letter, trigger) in letters.iter().zip(&grid.triggers) {
+        bottom += LINE;
+        let text = fitted(&format!("{letter}  {trigger}"), SIZE, width - 1.0);
+        canvas.text((0.5, bottom + 3.0), Anchor::Start, SIZE, INK, &text);
+    }
+    canvas.height = plot::note(&mut canvas, bottom + 3.0, "darker is more, within each part");
+    canvas
+}

@@ -1,0 +1,176 @@
+//! The last nights: what each variant's scores were, and the line below which the gate would have asked questions.
+
+use super::plot::{self, AROUND, Axis, Frame, Scale, Series, Spot, heights, is_wide, panels, sheet, style};
+use super::{Table, files};
+use crate::report::figures::canvas::{Canvas, Mark};
+use crate::report::figures::marker::COLOURS;
+
+/// More lines are no figure.
+const MOST: usize = 7;
+
+/// The nights, the oldest first, and what they say of variants.
+#[derive(Debug, Default)]
+pub struct History {
+    pub nights: Vec<String>,
+    pub lines: Vec<Line>,
+}
+
+/// A score of a variant.
+#[derive(Debug)]
+pub struct Line {
+    pub score: String,
+    pub variant: String,
+    /// By night.
+    pub points: Vec<Point>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// Place of the night.
+    pub night: usize,
+    pub value: f64,
+    /// The value of the night before without the margin; none on the first night.
+    pub gate: Option<f64>,
+    /// Whether the gate found it worse.
+    pub worse: bool,
+}
+
+impl Line {
+    /// What is worth a look comes first: what got worse, then what moved.
+    fn worth(&self) -> (bool, f64) {
+        let values = || self.points.iter().map(|point| point.value);
+        let span = values().fold(f64::NEG_INFINITY, f64::max) - values().fold(f64::INFINITY, f64::min);
+        (self.points.iter().any(|point| point.worse), span)
+    }
+}
+
+impl History {
+    /// The files of the figure, by the ends of their names.
+    pub fn files(&self) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+        let mut variants: Vec<(&str, (bool, f64))> = Vec::new();
+        for line in &self.lines {
+            let worth = line.worth();
+            match variants.iter_mut().find(|(name, _)| *name == line.variant) {
+                Some((_, of)) => *of = (of.0 || worth.0, of.1.max(worth.1)),
+                None => variants.push((&line.variant, worth)),
+            }
+        }
+        variants.sort_by(|(a, x), (b, y)| y.0.cmp(&x.0).then(y.1.total_cmp(&x.1)).then(a.cmp(b)));
+        let shown: Vec<&str> = variants.iter().take(MOST).map(|(name, _)| *name).collect();
+        let drawn = plot::WIDTHS.map(|width| {
+            let canvas = self.draw(width, &shown, variants.len() - shown.len());
+            Canvas { height: (canvas.height + 3.0).ceil(), ..canvas }
+        });
+        files(&drawn, &self.data())
+    }
+
+    fn data(&self) -> Table {
+        let rows = || self.lines.iter().flat_map(|line| line.points.iter().map(move |point| (line, point)));
+        let mut t = Table::new("history");
+        t.text("night", "its folder", rows().map(|(_, p)| Some(self.nights[p.night].clone())));
+        t.text("score", "of the gate", rows().map(|(line, _)| Some(line.score.clone())));
+        t.text("variant", "its label", rows().map(|(line, _)| Some(line.variant.clone())));
+        t.fraction("value", "pooled over the sessions of both nights", rows().map(|(_, p)| Some(p.value)));
+        t.fraction("gate", "the value of the night before without the margin", rows().map(|(_, p)| p.gate));
+        t.flag("worse", "whether the gate found it worse", rows().map(|(_, p)| p.worse));
+        t
+    }
+
+    fn scores(&self) -> Vec<&str> {
+        let mut scores: Vec<&str> = Vec::new();
+        for line in &self.lines {
+            if !scores.contains(&line.score.as_str()) {
+                scores.push(&line.score);
+            }
+        }
+        scores
+    }
+
+    fn draw(&self, width: f64, shown: &[&str], n_more: usize) -> Canvas {
+        let mut canvas = sheet(width, "The scores of the last nights, with the line of the gate");
+        let scores = self.scores();
+        let (boxes, end) =
+            panels(width, 0.0, scores.len(), AROUND + if is_wide(width) { 100.0 } else { 80.0 });
+        let nights =
+            self.nights.iter().map(|name| name.get(5..10).unwrap_or(name).to_owned()).collect::<Vec<_>>();
+        let mut all = Vec::new();
+        for (of, score) in boxes.into_iter().zip(&scores) {
+            let lines: Vec<(usize, &Line)> = self
+                .lines
+                .iter()
+                .filter(|line| line.score == *score)
+                .filter_map(|line| Some((shown.iter().position(|name| *name == line.variant)?, line)))
+                .collect();
+            let series: Vec<Series> = lines.iter().map(|(i, line)| series(*i, line)).collect();
+            let gates = lines.iter().flat_map(|(_, line)| line.points.iter().filter_map(|p| p.gate));
+            let y = Axis::numbers(Scale::around(heights(&series).chain(gates)), &score.replace('_', " "));
+            let frame = Frame::draw(&mut canvas, of, &Axis::names(nights.clone(), "night"), &y);
+            frame.series(&mut canvas, &series);
+            for (i, line) in lines {
+                for point in &line.points {
+                    let at = frame.at(point.night as f64, point.value);
+                    if let Some(gate) = point.gate {
+                        let (x, y) = frame.at(point.night as f64, gate);
+                        canvas.line(&[(x - 4.0, y), (x + 4.0, y)], 1.2, style(i).colour.lighter(0.35));
+                    }
+                    if point.worse {
+                        ring(&mut canvas, at);
+                    }
+                }
+            }
+            all.push(series);
+        }
+        let end = plot::key_of(&mut canvas, end, &all);
+        let more =
+            if n_more > 0 { format!("; {n_more} more variants stand in history.csv") } else { String::new() };
+        let words = format!("dash: the gate, the night before less the margin; ring: worse{more}");
+        canvas.height = plot::note(&mut canvas, end, &words);
+        canvas
+    }
+}
+
+fn series(i: usize, line: &Line) -> Series {
+    let points = line.points.iter().map(|p| Spot { x: p.night as f64, y: p.value, interval: None });
+    Series { name: line.variant.clone(), style: style(i), points: points.collect() }
+}
+
+/// Around what got worse.
+fn ring(canvas: &mut Canvas, (x, y): (f64, f64)) {
+    const CORNERS: u32 = 24;
+    let at = |i: u32| {
+        let angle = f64::from(i) / f64::from(CORNERS) * std::f64::consts::TAU;
+        (x + 4.6 * angle.cos(), y + 4.6 * angle.sin())
+    };
+    let points = (0..=CORNERS).map(at).collect();
+    canvas.marks.push(Mark::Line { points, width: 0.9, colour: COLOURS[1] });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_got_worse_is_drawn_however_many_variants_there_are() {
+        let line = |i: usize| Line {
+            score: "kept".to_owned(),
+            variant: format!("v{i}"),
+            points: (0..3)
+                .map(|night| Point {
+                    night,
+                    value: 0.9 - 0.01 * i as f64 * night as f64,
+                    gate: (night > 0).then_some(0.8),
+                    worse: i == 2 && night == 2,
+                })
+                .collect(),
+        };
+        let nights = ["2026-01-01-030000", "2026-01-02-030000", "2026-01-03-030000"].map(str::to_owned);
+        let history = History { nights: nights.to_vec(), lines: (0..20).map(line).collect() };
+        let files = history.files().unwrap();
+        let svg = String::from_utf8(files[2].1.clone()).unwrap();
+        // Those that moved most, and the one that got worse.
+        assert!(["v2", "v19", "v14"].iter().all(|name| svg.contains(&format!("\n{name}\n"))), "{svg}");
+        assert!(!svg.contains("\nv3\n") && svg.contains("13 more variants") && svg.contains("01-02"));
+        let (_, csv) = files.last().unwrap();
+        assert_eq!(String::from_utf8_lossy(csv).lines().count(), 61);
+    }
+}

@@ -1,0 +1,165 @@
+//! The figures beside the headline: each is drawn in two widths and has its numbers as a table.
+//!
+//! A chart reads the rows of a run as the tables of the report have them. Where a run has no rows for one it is left out, and
+//! the reason is told. All have one font, one size of text, and the colours of the headline's families.
+
+mod age;
+mod agreement;
+mod breathing;
+mod forest;
+mod heat;
+pub(crate) mod history;
+mod money;
+mod plot;
+mod rounds;
+mod sweep;
+
+use rayon::prelude::*;
+
+use super::canvas::Canvas;
+use crate::report::load::{Decisions, Run};
+use crate::report::statistics::estimate::Estimate;
+use crate::report::tables::summary::{Summary, VariantSummary, metric};
+use crate::report::tables::{Cells, Table};
+use crate::scores::money::TOKEN_SAVINGS;
+pub(crate) use breathing::session;
+use plot::{Series, Spot, WIDTHS, style};
+
+/// What charts are drawn from.
+pub(crate) struct Input<'a> {
+    pub(crate) run: &'a Run,
+    pub(crate) summary: &'a Summary,
+    pub(crate) decisions: &'a Decisions,
+    /// The tables of the report that have a page.
+    pub(crate) tables: &'a [&'a Table],
+    /// Strategy or label that the others are compared with.
+    pub(crate) baseline: Option<&'a str>,
+}
+
+/// A figure of the report.
+pub(crate) struct Entry {
+    /// Of its files.
+    pub(crate) name: &'static str,
+    /// The chart, or why there is none.
+    pub(crate) chart: fn(&Input) -> Result<Chart, String>,
+}
+
+/// All of them, in the order of the page.
+pub(crate) static ALL: [Entry; 8] = [
+    forest::ENTRY,
+    heat::ENTRY,
+    sweep::ENTRY,
+    age::ENTRY,
+    rounds::ENTRY,
+    breathing::ENTRY,
+    money::ENTRY,
+    agreement::ENTRY,
+];
+
+/// A figure with its numbers.
+pub(crate) struct Chart {
+    pub(crate) title: String,
+    /// How to read it, in a sentence or two.
+    pub(crate) caption: String,
+    pub(crate) data: Table,
+    /// In the two widths.
+    pub(crate) drawn: [Canvas; 2],
+}
+
+impl Chart {
+    fn new(title: String, caption: String, data: Table, draw: impl Fn(f64) -> Canvas) -> Self {
+        let drawn = WIDTHS.map(|width| {
+            let canvas = draw(width);
+            Canvas { height: (canvas.height + 3.0).ceil(), ..canvas }
+        });
+        Chart { title, caption, data, drawn }
+    }
+
+    /// Its files, by their names' ends.
+    pub(crate) fn files(&self) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+        files(&self.drawn, &self.data)
+    }
+}
+
+/// The files of a drawing in two widths: pictures, and the numbers in it.
+pub(crate) fn files(drawn: &[Canvas; 2], data: &Table) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+    let pictures = drawn.par_iter().zip(["", "_wide"]).map(|(canvas, width)| -> anyhow::Result<_> {
+        Ok([(format!("{width}.svg"), canvas.svg()?.into_bytes()), (format!("{width}.png"), canvas.png()?)])
+    });
+    let pictures: Vec<_> = pictures.collect::<anyhow::Result<_>>()?;
+    let table = (".csv".to_owned(), data.csv().into_bytes());
+    Ok(pictures.into_iter().flatten().chain([table]).collect())
+}
+
+/// Ends of the names of [`files`].
+pub(crate) const ENDS: [&str; 5] = [".svg", ".png", "_wide.svg", "_wide.png", ".csv"];
+
+impl<'a> Input<'a> {
+    /// Variants that somebody would run, the best first; of one that has several seeds the first.
+    fn choices(&self) -> impl Iterator<Item = &'a VariantSummary> {
+        let seed = |row: &VariantSummary| {
+            self.run.variants.iter().find(|v| v.variant == row.variant).map(|v| format!(" #{}", v.seed))
+        };
+        let mut known: Vec<&str> = Vec::new();
+        let all: Vec<&'a VariantSummary> = self.summary.best_first();
+        let first = all.into_iter().filter(|row| !row.control).filter(move |row| {
+            let seed = seed(row).unwrap_or_default();
+            let label = row.label.strip_suffix(&seed).unwrap_or(&row.label);
+            let is_new = !known.contains(&label);
+            known.push(label);
+            is_new
+        });
+        first.collect::<Vec<_>>().into_iter()
+    }
+
+    /// The best setting of each strategy, as many as a chart of lines can show.
+    fn leading(&self) -> Vec<&'a VariantSummary> {
+        const MOST: usize = 7;
+        let mut strategies: Vec<&str> = Vec::new();
+        let mut rows: Vec<&'a VariantSummary> = Vec::new();
+        for row in self.choices().filter(|row| row.strategy != super::FULL) {
+            if rows.len() < MOST && !strategies.contains(&row.strategy.as_str()) {
+                strategies.push(&row.strategy);
+                rows.push(row);
+            }
+        }
+        rows
+    }
+
+    fn table(&self, name: &str) -> Option<&'a Table> {
+        self.tables.iter().find(|table| table.name == name).copied()
+    }
+}
+
+impl Chart {
+    /// Words of a column; empty where it has none.
+    fn words<'t>(table: &'t Table, name: &str) -> &'t [Option<String>] {
+        match table.columns.iter().find(|column| column.name == name).map(|column| &column.cells) {
+            Some(Cells::Text(all)) => all,
+            _ => &[],
+        }
+    }
+
+    fn numbers<'t>(table: &'t Table, name: &str) -> &'t [Option<f64>] {
+        match table.columns.iter().find(|column| column.name == name).map(|column| &column.cells) {
+            Some(Cells::Number(all, _)) => all,
+            _ => &[],
+        }
+    }
+}
+
+/// What a variant kept of the needs that all are asked about, and what it saved.
+fn kept_and_saved(row: &VariantSummary) -> [&Estimate; 2] {
+    ["need_retention_common", TOKEN_SAVINGS.name].map(|name| &row.estimates[metric(name)])
+}
+
+/// A point of a series, where there is a value.
+fn spot(x: usize, of: &Estimate) -> Option<Spot> {
+    Some(Spot { x: x as f64, y: of.value?, interval: of.interval })
+}
+
+/// A series that has at least two points.
+fn line(i: usize, name: &str, points: impl Iterator<Item = Spot>) -> Option<Series> {
+    let points: Vec<Spot> = points.collect();
+    (points.len() > 1).then(|| Series { name: name.to_owned(), style: style(i), points })
+}

@@ -1,0 +1,151 @@
+//! Where the money goes: reads of the cache, what is written to it, answers, the compressor, and rework, beside nothing compressed.
+
+use super::plot::{self, LINE, SIZE, Scale, bar, dashed, is_wide, sheet};
+use super::{Chart, Entry, Input};
+use crate::report::figures::canvas::{Anchor, BLUE, CAP_EM, Canvas, Colour, INK, fitted, text_width};
+use crate::report::figures::labels::Rect;
+use crate::report::figures::marker::{COLOURS, GREY};
+use crate::report::load::{Prices, Spent};
+use crate::report::tables::summary::{VariantSummary, metric};
+use crate::report::tables::{Table, fixed};
+use crate::scores::money::NET_SAVINGS;
+
+pub(super) const ENTRY: Entry = Entry { name: "money", chart };
+
+/// More rows are no figure.
+const MOST: usize = 24;
+
+const PARTS: [&str; 5] = ["read from the cache", "written to the cache", "answers", "compressor", "rework"];
+
+fn colour(part: usize) -> Colour {
+    [BLUE.lighter(0.6), BLUE, GREY.lighter(0.45), COLOURS[4], COLOURS[1]][part]
+}
+
+/// A variant's bill, each part as a share of the whole with nothing compressed.
+struct Bill {
+    name: String,
+    parts: [f64; PARTS.len()],
+}
+
+impl Bill {
+    fn whole(&self) -> f64 {
+        self.parts.iter().sum()
+    }
+}
+
+fn chart(input: &Input) -> Result<Chart, String> {
+    let Some(prices) = &input.run.prices else {
+        return Err("the run does not say what tokens cost".to_owned());
+    };
+    let rows: Vec<&VariantSummary> = input.choices().collect();
+    let mut bills: Vec<Bill> = rows.iter().filter_map(|row| bill(input, row, prices)).collect();
+    let Some(full) = rows.iter().find_map(|row| nothing_compressed(input, row, prices)) else {
+        return Err("the run keeps no decisions".to_owned());
+    };
+    bills.sort_by(|a, b| a.whole().total_cmp(&b.whole()));
+    bills.insert(0, full);
+    let data = data(&bills);
+    let more = bills.len().saturating_sub(MOST);
+    bills.truncate(MOST);
+    let more = if more > 0 { format!(" {more} more stand in money.csv.") } else { String::new() };
+    let caption = format!(
+        "What the tokens of the logs cost at the prices `{}`, as shares of what they cost with nothing compressed (1, dashed); the \
+         cheapest first. Rework: what was lost and needed is read again. The provider's own count, with what a log does not show, is in \
+         the money of the tables alone.{more}",
+        prices.name
+    );
+    Ok(Chart::new("Where the money goes".to_owned(), caption, data, |width| draw(width, &bills)))
+}
+
+fn spent<'a>(input: &Input<'a>, row: &VariantSummary) -> Option<(usize, &'a Spent)> {
+    let variant = input.run.variants.iter().position(|v| v.variant == row.variant)?;
+    Some((variant, &input.decisions.spent[variant])).filter(|(_, spent)| spent.full > 0)
+}
+
+/// Prompt and answers: what is read from the cache, what is not, and what the agent writes.
+fn prompt(prices: &Prices, tokens: u64, cached: u64, output: u64) -> [f64; 3] {
+    let rest = tokens.saturating_sub(cached) as f64;
+    [prices.cache_read * cached as f64, prices.cache_write * rest, prices.output * output as f64]
+}
+
+fn nothing_compressed(input: &Input, row: &VariantSummary, prices: &Prices) -> Option<Bill> {
+    let (_, spent) = spent(input, row)?;
+    let [read, written, answers] = prompt(prices, spent.full, spent.cached_full, spent.output);
+    let whole = read + written + answers;
+    (whole > 0.0).then(|| Bill {
+        name: "nothing compressed".to_owned(),
+        parts: [read / whole, written / whole, answers / whole, 0.0, 0.0],
+    })
+}
+
+fn bill(input: &Input, row: &VariantSummary, prices: &Prices) -> Option<Bill> {
+    if row.lost.n_events == 0 {
+        return None;
+    }
+    let (variant, spent) = spent(input, row)?;
+    let whole: f64 = prompt(prices, spent.full, spent.cached_full, spent.output).iter().sum();
+    let [read, written, answers] = prompt(prices, spent.sent, spent.cached_sent, spent.output);
+    let mut asked = spent.recall;
+    for more in input.run.events[variant]
+        .iter()
+        .map(|event| event.model_tokens)
+        .chain([input.run.cells[variant].trigger_tokens])
+    {
+        asked = [asked[0] + more[0], asked[1] + more[1]];
+    }
+    let compressor = prices.fresh * asked[0] as f64 + prices.output * asked[1] as f64;
+    // What net savings count beside prompts and compressor is rework.
+    let net = row.estimates[metric(NET_SAVINGS.name)].value;
+    let tokens =
+        |net: f64| (1.0 - net) * spent.full as f64 - spent.sent as f64 - (asked[0] + asked[1]) as f64;
+    let rework = prices.cache_write * net.map_or(0.0, tokens).max(0.0);
+    let parts = [read, written, answers, compressor, rework].map(|cost| cost / whole);
+    (whole > 0.0).then(|| Bill { name: row.label.clone(), parts })
+}
+
+fn data(bills: &[Bill]) -> Table {
+    let mut t = Table::new("money");
+    t.text("variant", "its label", bills.iter().map(|bill| Some(bill.name.clone())));
+    for (i, part) in PARTS.into_iter().enumerate() {
+        t.fraction(
+            &part.replace(' ', "_"),
+            "as a share of the cost with nothing compressed",
+            bills.iter().map(|bill| Some(bill.parts[i])),
+        );
+    }
+    t.fraction("whole", "all of them", bills.iter().map(|bill| Some(bill.whole())));
+    t
+}
+
+fn draw(width: f64, bills: &[Bill]) -> Canvas {
+    let mut canvas = sheet(width, "Where the money goes, by variant");
+    let longest = bills.iter().map(|bill| text_width(&bill.name, SIZE)).fold(0.0, f64::max);
+    let names = longest.min(if is_wide(width) { 0.5 } else { 0.6 } * width) + 6.0;
+    let (left, right) = (names, width - 19.0);
+    let scale = Scale::around(bills.iter().map(Bill::whole).chain([0.0, 1.0]));
+    let x = |share: f64| left + scale.share(share) * (right - left);
+    let bottom = 2.0 + LINE * bills.len() as f64 + 2.0;
+    for (i, of) in bills.iter().enumerate() {
+        let top = 2.0 + i as f64 * LINE;
+        let base = top + LINE / 2.0 + CAP_EM * SIZE / 2.0;
+        canvas.text((0.5, base), Anchor::Start, SIZE, INK, &fitted(&of.name, SIZE, names - 4.0));
+        let mut from = 0.0;
+        for (part, share) in of.parts.into_iter().enumerate().filter(|(_, share)| *share > 0.0) {
+            let cell = Rect { x0: x(from), y0: top + 1.2, x1: x(from + share), y1: top + LINE - 1.2 };
+            bar(&mut canvas, cell, colour(part));
+            from += share;
+        }
+        canvas.text((width - 0.5, base), Anchor::End, SIZE, INK, &fixed(from, 2));
+    }
+    dashed(&mut canvas, (x(1.0), 1.0), (x(1.0), bottom), INK);
+    canvas.line(&[(left, bottom), (right, bottom)], 0.6, INK);
+    for (value, text) in scale.ticks() {
+        canvas.line(&[(x(value), bottom), (x(value), bottom + 2.5)], 0.5, INK);
+        canvas.text((x(value), bottom + 10.0), Anchor::Middle, SIZE, INK, &text);
+    }
+    canvas.text((right, bottom + 20.0), Anchor::End, SIZE, INK, "cost, as a share of nothing compressed");
+    let swatches: Vec<(Colour, &str)> =
+        PARTS.into_iter().enumerate().map(|(i, name)| (colour(i), name)).collect();
+    canvas.height = plot::swatches(&mut canvas, bottom + 22.0, &swatches);
+    canvas
+}

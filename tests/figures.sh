@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Draws every kept report again from the rows beside it: `bash tests/figures.sh PROGRAM`. Files that are kept take the new form, no others
+# come. Fails where a table is another than the committed one; `git diff` then shows what changed.
+set -euo pipefail
+program=$1 changed=0
+for rows in reports/*/rows; do
+  folder=${rows%/rows}
+  # The README says how the report is made.
+  read -ra options <<< "$(sed -n 's/^trajpress report RUN//p' "$folder/README.md" | head -n 1)"
+  made=$(mktemp -d)
+  "$program" report "$rows" --out "$made" --quiet "${options[@]}" > "$made.txt"
+  while read -r file; do
+    if [ -e "$folder/$file" ] && ! cmp -s "$made/$file" "$folder/$file"; then
+      cp "$made/$file" "$folder/$file"
+      case $file in *.md | *.csv) echo "$folder/$file differs" && changed=1 ;; *) echo "$folder/$file drawn anew" ;; esac
+    fi
+  done < <(cd "$made" && find . -type f -printf '%P\n' | sort)
+  rm -r "$made" "$made.txt"
+done
+exit $changed
