@@ -113,7 +113,7 @@ mod tests {
             )
         };
         let log = Log::script(&format!("user: go\n{}", (0..20).map(turn).collect::<String>()));
-        let params = "hot_tokens = 60\nwarm_tokens = 40\ncold_tokens = 8\nthreshold = 0.1";
+        let params = "hot_tokens = 60\nwarm_tokens = 40\ncold_tokens = 8\nfloor = 0.0";
         let replayed = run(("tiered", params), ("turns", "n = 1"), &log);
         let map = map(&log, "tiered", &replayed).unwrap();
         // Of each turn: hot from the decision after it on, and then one tier after the other without a gap.

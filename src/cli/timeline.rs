@@ -218,12 +218,12 @@ mod tests {
     fn single_observations_are_single_turns() {
         let idle = vec!["action: date\nobservation: alpha_one"; 14].join("\n");
         let log = Log::script(&format!(
-            "user: u\naction: ls\nalso: pwd\nobservation: a_b\nobservation: c_d\n{idle}"
+            "user: u\naction: ls\nalso: pwd\nalso: id\nalso: env\nalso: ps\nobservation: a_b\nobservation: c_d\nobservation: e_f\nobservation: g_h\nobservation: i_j\n{idle}"
         ));
         let spans = firings(&log, "staleness").unwrap().spans;
         assert!(spans.iter().all(|span| span.from == span.to));
         let scopes = spans.iter().filter(|span| span.look == Look::Scope).map(|span| span.from);
-        // Both observations of the first turn are taken at once.
+        // All five observations of the first turn are taken at once.
         assert_eq!(scopes.collect::<Vec<u32>>(), [1]);
     }
 }

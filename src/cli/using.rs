@@ -155,6 +155,7 @@ impl Using {
             variant.model.as_deref().into_iter().for_each(|name| add(name, Call::hello(true)));
             variant.embedder().into_iter().for_each(|name| add(name, Call::hello_embedder()));
             variant.trigger_model().into_iter().for_each(|name| add(name, Call::hello_scorer()));
+            variant.trigger_embedder().into_iter().for_each(|name| add(name, Call::hello_embedder()));
         }
         readers.scorers.iter().for_each(|name| add(name, Call::hello_scorer()));
         readers.embedder.iter().for_each(|name| add(name, Call::hello_embedder()));

@@ -640,6 +640,45 @@ fn all_presets_can_be_built() {
     }
 }
 
+/// Exploring (turns 1 to 3), an edit and its test (4, 5), then nothing but looking on: what was done is summarised where it is done,
+/// and what comes after is masked where it is old. Each constant of the parts can be set.
+#[test]
+fn the_hybrid_of_the_seed_acts_by_what_fired() {
+    let look = |n: usize| {
+        "action: ls\nobservation: a morning of light and a very long line of words that nobody asks for\n"
+            .repeat(n)
+    };
+    let script = format!(
+        "user: u\n{}action: sed -i s/a/b/ a.py\nobservation: edited\naction: pytest t\nobservation: 1 passed in 1s\n{}agent: end",
+        look(3),
+        look(14)
+    );
+    let log = Log::script(&script);
+    let tokenizer = Tokenizer::load("o200k").unwrap();
+    let events = |set: &[(&str, Value)]| {
+        let mut policy = find("seed-hybrid").unwrap().policy.clone();
+        set.iter().for_each(|(key, value)| policy.set(key, value).unwrap());
+        let recipe = policy.recipe(1, None).unwrap();
+        let run = replay(&log, &recipe, &tokenizer, &Needs::of(&log, 3), &mut Prompts::new(&log)).unwrap();
+        let text = |event: &Event| event.after.iter().map(|block| block.text(&log)).collect::<String>();
+        run.events.iter().map(|event| (event.stage, event.turn, text(event))).collect::<Vec<_>>()
+    };
+    let idle = ("1.trigger.inactivity", Value::Boolean(false));
+    let told = events(&[idle.clone(), ("2.trigger.batch", Value::Integer(1))]);
+    let first = told.iter().find(|event| event.0 == 0).unwrap();
+    assert!(first.1 == 5 && !first.2.contains("omitted"), "{told:?}");
+    let masked: Vec<_> = told.iter().filter(|event| event.0 > 0).collect();
+    assert!(masked.iter().all(|event| event.1 > 10 && event.2.contains("bservation omitted]")), "{told:?}");
+    assert!(!masked.is_empty());
+    // Phases of five turns at least: the first is not over before.
+    let off = ("1.trigger.subtask", Value::Boolean(false));
+    let late = events(&[("1.trigger.min_turns", Value::Integer(5)), off]);
+    assert!(late.iter().all(|event| event.0 > 0 || event.1 > 5), "{late:?}");
+    let kept =
+        events(&[idle, ("3.trigger.keep", Value::Integer(12)), ("2.trigger.threshold", Value::Float(0.99))]);
+    assert!(kept.iter().all(|event| event.0 == 0 || event.1 > 12), "{kept:?}");
+}
+
 #[test]
 fn a_key_is_set_where_a_stage_knows_it() {
     let mut policy = find("langchain-summarization").unwrap().policy.clone();

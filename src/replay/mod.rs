@@ -1136,7 +1136,7 @@ mod tests {
     #[test]
     fn single_steps_leave_the_rest_of_their_turns() {
         let log = log(4);
-        let rule = "recent = 1\nmax_age = 2\nthreshold = 0.9";
+        let rule = "recent = 1\nmax_age = 2\nthreshold = 0.6\nbatch = 1";
         let taken = |run: &Run| -> Vec<(u32, Option<Vec<u32>>)> {
             run.events.iter().map(|e| (e.turn, e.only.clone())).collect()
         };
@@ -1223,7 +1223,7 @@ mod tests {
         let turn =
             |i: u32| format!("\nthought: so {i}\naction#c{i}: look {i}\nobservation#c{i}: seen {i} and more");
         let log = Log::script(&format!("user: go{}", (0..4).map(turn).collect::<String>()));
-        let rule = ("staleness", "recent = 1\nmax_age = 2\nthreshold = 0.9");
+        let rule = ("staleness", "recent = 1\nmax_age = 2\nthreshold = 0.6\nbatch = 1");
         let (run, seen) = prompts(&log, ("drop-all", ""), rule);
         let only: Vec<Option<Vec<u32>>> = run.events.iter().map(|e| e.only.clone()).collect();
         assert_eq!(only, [Some(vec![2, 3]), Some(vec![5, 6])]);
@@ -1515,10 +1515,9 @@ mod tests {
             }
             // What is drawn at random is drawn by the name.
             part.trajectory.id.clone_from(&whole.trajectory.id);
-            let recency = "hot_tokens = 0\nthreshold = 0.5\ndecay = 0.3\nw_access = 0.0\nw_semantic = 0.0\n\
-                           w_entity = 0.0\nw_uniqueness = 0.0\nw_query = 0.0";
+            let recency = "hot_tokens = 0\nwarm_tokens = 20\ncold_tokens = 8\nfloor = 0.0\ndecay = 0.3\nw_recency = 9.0";
             for entry in strategies::ALL {
-                // So that what comes back hangs on the time alone.
+                // So that what is there to come back hangs on the time, too.
                 let params = if entry.name == "tiered" { recency } else { "" };
                 let seen = |log: &Log| {
                     let recipe = Recipe::named((entry.name, params), ("turns", "n = 2"));

@@ -28,6 +28,7 @@ use crate::strategies::tiered::segment::cosine;
 use crate::strategies::{Entry, Env, Held, Moment, Scope, State, Strategy, put};
 
 pub(super) mod index;
+pub(super) mod standing;
 mod store;
 
 pub(super) use store::Store;
@@ -96,11 +97,7 @@ impl Notes {
         let log = scope.log;
         let steps = fresh_steps(scope);
         // Also those before the fresh ones: an event that was refused left them to this one.
-        let standing = scope.context.blocks[scope.blocks.clone()].iter();
-        store.taken.get_or_insert_default().extend(standing.filter_map(|block| match block.content {
-            Content::Step(step) => Some(step),
-            _ => None,
-        }));
+        store.standing.take(scope);
         for steps in steps.chunk_by(|&a, &b| log.turn_of(a) == log.turn_of(b)) {
             let mut notes = cut(log, steps, self.params.note_tokens);
             if let (Some(first), true) = (notes.first_mut(), env.model.is_some()) {
@@ -184,7 +181,7 @@ impl Notes {
         let first = store.first();
         let mut said: FxHashSet<Term> = FxHashSet::default();
         let gain = |at: usize, said: &FxHashSet<Term>| {
-            let is_known = |term: Term| store.counts.contains_key(&term) || said.contains(&term);
+            let is_known = |term: Term| store.standing.has(term) || said.contains(&term);
             scores[at] * store.index.novelty(first + at as u32, is_known)
         };
         let mut best = best(scores, usize::MAX).into_iter();
@@ -229,7 +226,7 @@ impl Notes {
         env: &mut Env<'_>,
     ) -> anyhow::Result<Vec<Recalled>> {
         let log = moment.log;
-        store.read(moment);
+        store.standing.read(moment);
         // The newest first: it counts most where there is more than a query holds.
         let steps = newest_steps(moment, self.params.query_turns).into_iter().rev();
         let texts: Vec<&str> = steps.map(|step| log.trajectory.steps[step as usize].text.as_str()).collect();
@@ -264,7 +261,7 @@ impl Notes {
             }
         }
         for (score, note) in scores.iter_mut().zip(&store.notes).filter(|(score, _)| **score > 0.0) {
-            if note.steps(log).all(|step| store.present.contains_key(&step)) {
+            if note.steps(log).all(|step| store.standing.has_step(step)) {
                 *score = 0.0;
             }
         }

@@ -10,6 +10,9 @@
 //! cold, as the manager holds them. What nobody asks for does not come back: of statements among long replies (the padded
 //! talks of `prune-importance`) the seed's form keeps hardly one, and `visible` shows what is left of them.
 //!
+//! Explicit markers of the seed are phrases ("remember"), and the goals and constraints that users and agents state, told by the learned odds
+//! of `salience`.
+//!
 //! What is asked is the newest turn with the open user message; the context that segments are compared with is the
 //! newest three (`query_turns`, `context_turns`; in the seed the user's input alone, and all of hot memory: in the loop of an agent the
 //! user says nothing for a hundred turns, and what it does now is what it needs something for). What is shown of a tier, and what came
@@ -17,17 +20,21 @@
 //! and stay in the prompt. Work at an event follows the turns that leave the hot tier, times the segments held; at a
 //! decision, the segments held, whose number is bounded.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use rustc_hash::FxHashSet;
 use serde::Deserialize;
 
 use super::notes::index::{self, Bag};
 use super::notes::newest_steps;
+use super::notes::standing::Standing;
 use super::prune_importance::conversation;
+use super::salience::pick;
 use super::{Entry, Env, Held, HeldForm, Moment, Scope, State, Strategy};
 use crate::context::log::Log;
-use crate::context::{Content, Edit, Recalled};
+use crate::context::{Block, Content, Edit, Recalled};
+use crate::learn::statements::Statements;
+use crate::learn::{TYPES, Weights, probability};
 use crate::params::params;
 use crate::text::lists::{self, WordSet};
 use crate::text::tokens::Tokenizer;
@@ -58,7 +65,7 @@ pub(super) const ENTRY: Entry = Entry {
     build: |params| {
         let params = Params::of(params)?;
         params.check()?;
-        Ok(Box::new(Tiered { params }))
+        Ok(Box::new(Tiered { params, weights: Weights::named("")? }))
     },
 };
 
@@ -85,14 +92,18 @@ params! {
         light_ratio: f64 = 4.0 (at least 1),
         /// Tokens before, over tokens after heavy compression; 8 to 15 in the seed.
         heavy_ratio: f64 = 11.0 (at least 1),
+        /// By what share of itself `light_ratio` is less for the most important segment of warm memory, and more for the least.
+        spread: f64 = 0.25 (from 0 to 1),
         /// What ends a segment, of the turns that leave hot memory at the same event: where they leave one by one, each is one.
         segment_by: By = "turns",
         /// Tokens of a segment, at most.
         segment_tokens: u32 = 400 (at least 1),
         /// How time passes: as logged, or by turns.
         time: Pace = "logged",
-        /// Segments above this importance come back, 0 to 1.
-        threshold: f64 = 0.5 (from 0 to 1),
+        /// What comes back is more relevant than this share of all that was compared so far.
+        floor: f64 = 0.9 (from 0 to 1),
+        /// Whether what comes back is chosen by what is new in it, too.
+        novelty: bool = true,
         /// Segments that come back, at most.
         top_n: usize = 3,
         /// Tokens that come back for a decision, at most.
@@ -127,7 +138,7 @@ params! {
         alpha: f64 = 0.5 (from 0 to 1),
         /// Share of overlap in the entity score.
         beta: f64 = 0.5 (from 0 to 1),
-        /// What an explicit marker ("important", "remember") multiplies importance by.
+        /// What an explicit marker ("remember"; a goal, a constraint) multiplies importance by.
         marker: f64 = 1.5 (from 1 to 1000000),
         /// How many of the newest turns are left alone.
         keep_last: u32 = 1,
@@ -148,6 +159,10 @@ impl Params {
         );
         let recalls = self.top_n > 0 && self.recall_tokens > 0;
         anyhow::ensure!(
+            !recalls || self.w_semantic + self.w_entity + self.w_query > 0.0,
+            "nothing comes back: one of the weights `w_semantic`, `w_entity`, `w_query` must be above 0\nhint: or set `top_n` to 0"
+        );
+        anyhow::ensure!(
             !recalls || self.decompress == Decompress::Generated || self.segment_tokens <= self.recall_tokens,
             "parameter `segment_tokens` must be at most `recall_tokens`: a longer segment could not come back"
         );
@@ -160,6 +175,7 @@ impl Params {
             cold_tokens: self.cold_tokens,
             light_ratio: self.light_ratio,
             heavy_ratio: self.heavy_ratio,
+            spread: self.spread,
         }
     }
 
@@ -199,6 +215,8 @@ struct Words {
 
 struct Tiered {
     params: Params,
+    /// They tell goals and constraints.
+    weights: Arc<Weights>,
 }
 
 /// A step of the current context: its terms and entities.
@@ -213,6 +231,9 @@ struct Read {
 struct Remembered {
     memory: Memory,
     clock: Clock,
+    /// What was read of statements.
+    learned: Option<Statements>,
+    standing: Standing,
     /// The newest steps, so that each is read once.
     read: Vec<Read>,
     /// Segments that have no room in sight since the last event, by their numbers.
@@ -289,6 +310,29 @@ impl Tiered {
         hot
     }
 
+    /// Where goals and constraints are stated in these blocks, in order.
+    fn stated(
+        &self,
+        scope: &Scope<'_>,
+        blocks: std::ops::Range<usize>,
+        learned: &mut Option<Statements>,
+    ) -> Vec<(u32, u32)> {
+        let step = |block: &Block| match block.content {
+            Content::Step(step) => Some(step),
+            _ => None,
+        };
+        let steps: Vec<u32> = scope.context.blocks[blocks].iter().filter_map(step).collect();
+        let read = pick::read(scope, learned, &self.weights);
+        let rated = read.statements.rate(scope.log, &steps, pick::decision(scope));
+        let binds = rated.iter().filter(|rated| {
+            matches!(TYPES[self.weights.kind(rated)], "goal" | "constraint")
+                && probability(self.weights.statements.odds(rated)) >= STATED
+        });
+        let mut stated: Vec<(u32, u32)> = binds.map(|rated| (rated.step, rated.bytes.start)).collect();
+        stated.sort_unstable();
+        stated
+    }
+
     /// What the prompt shows of the tiers in so many tokens, and which segments had no room: those first that
     /// are no shorter than what they stand for, then the least important.
     fn shown(&self, memory: &Memory, limit: u32, tokenizer: &Tokenizer) -> (String, FxHashSet<u32>) {
@@ -337,6 +381,16 @@ fn has_marker(text: &str) -> bool {
     WORDS.markers.iter().any(|marker| text.match_indices(marker.as_str()).any(is_marker))
 }
 
+/// From this probability on a goal or a constraint is a marker.
+const STATED: f64 = 0.5;
+
+/// Whether one of these statements begins in a line.
+fn holds(stated: &[(u32, u32)], log: &Log, span: u32) -> bool {
+    let span = &log.spans[span as usize];
+    let first = stated.partition_point(|at| *at < (span.step, span.start));
+    stated.get(first).is_some_and(|at| *at < (span.step, span.end))
+}
+
 /// Whether the user or the agent says there that something is important; what it calls tools with does not count.
 fn is_marked(log: &Log, spans: &[u32]) -> bool {
     let own = spans.iter().filter(|&&span| {
@@ -364,8 +418,11 @@ impl Strategy for Tiered {
         }
         let turns: Vec<Turn> = turns.into_iter().map(|(_, turn)| turn).collect();
         let segments = segmentation::segment(log, &turns, params.segment_by, params.segment_tokens, env)?;
+        state.standing.take(scope);
+        let stated = self.stated(scope, gone.clone(), &mut state.learned);
+        let states = |spans: &[u32]| spans.iter().any(|&span| holds(&stated, log, span));
         let mut leaving = segments.into_iter().map(|(spans, time)| {
-            let is_marked = is_marked(log, &spans);
+            let is_marked = is_marked(log, &spans) || states(&spans);
             Leaving { spans, time, is_marked }
         });
         let limits = params.limits();
@@ -375,7 +432,7 @@ impl Strategy for Tiered {
         loop {
             let batch: Vec<Leaving> = leaving.by_ref().take(MAX_SEGMENTS).collect();
             let is_last = batch.len() < MAX_SEGMENTS;
-            state.memory.admit(log, batch, &limits, env)?;
+            state.memory.admit(log, batch, env)?;
             let situation = state.situation(&moment, params, env)?;
             state.memory.manage(log, &limits, &params.formula(), &situation, env)?;
             if is_last {
@@ -406,8 +463,10 @@ impl Strategy for Tiered {
         let params = &self.params;
         let mut state = std::mem::take(env.state::<Remembered>());
         let situation = state.situation(moment, params, env)?;
+        state.standing.read(moment);
         let recall = Recall {
-            threshold: params.threshold,
+            floor: params.floor,
+            standing: params.novelty.then_some(&state.standing),
             top_n: params.top_n,
             max_tokens: u64::from(params.recall_tokens).min(moment.room) as u32,
             decompress: params.decompress,

@@ -14,7 +14,7 @@
 //! said before is summarised again with the fresh turns. Where fewer tokens are left than hold a sentence there is none.
 
 use super::prune_importance::scoring::{self, By, Rater, Ratings};
-use super::prune_importance::{Counts, Order, dropped, tokens_in};
+use super::prune_importance::{Counts, Order, Taken, dropped, tokens_in};
 use super::summary::generic;
 use super::writer::{LEAST_TOKENS, check_sentences, check_tokens, summarise};
 use super::{Entry, Env, Scope, Strategy, extractive};
@@ -44,8 +44,10 @@ params! {
         summary_tokens: u32 = 200,
         /// How many sentences the prompt asks for.
         sentences: String = "3 to 4",
-        /// Tokens that are left, at most.
-        max_tokens: u64 = 2000,
+        /// Tokens that are left, at most; without it `share` tells.
+        max_tokens: Option<u64> = (of the share),
+        /// Share of all that was compressed so far that is left, at most; 2,000 tokens may be in any case.
+        share: f64 = 0.3 (from 0 to 1),
         /// Whose tokens count against the budget: those older than the newest turns, or all.
         counts: Counts = "older",
         /// What goes first: the lowest score for its tokens, or the lowest score.
@@ -77,6 +79,7 @@ impl TriLevel {
 #[derive(Default)]
 struct Memory {
     ratings: Ratings,
+    taken: Taken,
     summary: String,
     /// The messages that the summary stands for: step and rating.
     summarised: Vec<(u32, f64)>,
@@ -98,7 +101,8 @@ impl Strategy for TriLevel {
         let mut high = messages(scope, &memory.ratings);
         let mut rest: Vec<Message> = high.extract_if(.., |message| message.score < params.high).collect();
         let in_scope = tokens_in(scope);
-        let left = params.max_tokens.saturating_sub(params.counts.beside(scope, in_scope));
+        let budget = memory.taken.budget(scope, params.max_tokens, params.share);
+        let left = budget.saturating_sub(params.counts.beside(scope, in_scope));
         let mut verbatim: u64 = high.iter().map(|message| message.tokens).sum();
         let summarised = in_scope - verbatim;
         let is_tight = verbatim + summarised.min(u64::from(params.summary_tokens)) > left;

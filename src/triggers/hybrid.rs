@@ -1,19 +1,21 @@
 //! Asks the semantic triggers first, then staleness, then the number of turns.
 //!
 //! In this order: `subtask`, `intent`, `boundary`; then `staleness`, over single observations; then, where more than
-//! `masking_window` turns are uncompressed, all but these. Each part has a switch and otherwise its own defaults, and each
+//! `masking_window` turns are uncompressed, all but these. Each part has a switch and all parameters of its own trigger (but that
+//! `threshold` is `staleness_threshold`, as in the seed), and each
 //! goes on counting when another one fired. A firing whose turns are compressed already is passed over. Source: seed
 //! semantic-triggers, "Hybrid"; its code returns early, so that later parts miss turns, and its configuration has no switch
-//! for subtasks. What its summary calls "no references for N turns" is the second term of the staleness score. Intents are by
-//! rules here; the trigger `intent` has a model.
+//! for subtasks. What its summary calls "no references for N turns" is the second term of the staleness score. The action that the
+//! seed has for each part is a stage of the preset `seed-hybrid`.
 
-use super::boundary::Boundary;
-use super::intent::IntentShift;
-use super::staleness::Staleness;
-use super::subtask::Subtask;
-use super::{Detector, Entry, Firing, Moment, Trigger};
+use std::ops::Range;
+
+use toml::Table;
+
+use super::{Detector, Entry, Firing, Moment, Trigger, boundary, intent, staleness, subtask};
 use crate::context::log::Log;
-use crate::params::params;
+use crate::models::{Model, NO_MODEL};
+use crate::params::{Param, joined, params};
 
 /// The seed's confidence in the number of turns.
 const CONFIDENCE: f64 = 0.5;
@@ -21,24 +23,51 @@ const CONFIDENCE: f64 = 0.5;
 pub(super) const ENTRY: Entry = Entry {
     name: "hybrid",
     summary: "Compress at semantic points, else what is stale, else all but the last turns.",
-    params: Hybrid::PARAMS,
+    params: PARAMS,
     build: |params| {
+        let names = |key: &str, none: &str| params.get(key).is_some_and(|name| name.as_str() != Some(none));
+        anyhow::ensure!(
+            !(names("model", NO_MODEL) && names("embedder", "")),
+            "a trigger asks one model\nhint: `model` tells intents, `embedder` what is stale; leave one out"
+        );
+        let hybrid = Hybrid::of(only(Hybrid::PARAMS, &params))?;
         super::fires(Hybrid::PARAMS, &params)?;
-        let hybrid = Hybrid::of(params)?;
-        let mut staleness = Staleness::default();
-        staleness.threshold = hybrid.staleness_threshold;
-        let parts: [(bool, Box<dyn Trigger>); 4] = [
-            (hybrid.subtask, Box::new(Subtask::default())),
-            (hybrid.intent, Box::new(IntentShift::seed()?)),
-            (hybrid.boundary, Box::new(Boundary::default())),
-            (hybrid.staleness, Box::new(staleness)),
+        let mut stale = only(STALENESS, &params);
+        stale.insert(THRESHOLD.name.to_owned(), hybrid.staleness_threshold.into());
+        let parts = [
+            (hybrid.subtask, subtask::ENTRY, only(subtask::ENTRY.params, &params)),
+            (hybrid.intent, intent::ENTRY, only(intent::ENTRY.params, &params)),
+            (hybrid.boundary, boundary::ENTRY, only(boundary::ENTRY.params, &params)),
+            (hybrid.staleness, staleness::ENTRY, stale),
         ];
-        Ok(Box::new(Parts {
-            on: parts.into_iter().filter(|(on, _)| *on).map(|(_, part)| part).collect(),
-            window: hybrid.turns.then_some(hybrid.masking_window),
-        }))
+        let on = parts.into_iter().filter(|(on, ..)| *on);
+        let on = on.map(|(_, entry, params)| (entry.build)(params)).collect::<anyhow::Result<_>>()?;
+        Ok(Box::new(Parts { on, window: hybrid.turns.then_some(hybrid.masking_window) }))
     },
 };
+
+/// Those of `staleness` are behind its threshold, which has another name here.
+const THRESHOLD: &Param = &staleness::ENTRY.params[0];
+const STALENESS: &[Param] = staleness::ENTRY.params.split_at(1).1;
+const N_SEMANTIC: usize =
+    subtask::ENTRY.params.len() + intent::ENTRY.params.len() + boundary::ENTRY.params.len();
+const SEMANTIC: [Param; N_SEMANTIC] = joined(
+    &joined::<{ subtask::ENTRY.params.len() + intent::ENTRY.params.len() }>(
+        subtask::ENTRY.params,
+        intent::ENTRY.params,
+    ),
+    boundary::ENTRY.params,
+);
+const N_PARTS: usize = N_SEMANTIC + STALENESS.len();
+const ALL: [Param; N_PARTS + Hybrid::PARAMS.len()] =
+    joined(Hybrid::PARAMS, &joined::<N_PARTS>(&SEMANTIC, STALENESS));
+const PARAMS: &[Param] = &ALL;
+
+/// What is set of some parameters.
+fn only(params: &[Param], set: &Table) -> Table {
+    let is_of = |(name, _): &(&String, &toml::Value)| params.iter().any(|param| param.name == *name);
+    set.iter().filter(is_of).map(|(name, value)| (name.clone(), value.clone())).collect()
+}
 
 params! {
     struct Hybrid {
@@ -64,13 +93,25 @@ struct Parts {
     window: Option<u32>,
 }
 
+impl Parts {
+    fn first(&self, parts: Vec<Box<dyn Detector>>, first_turn: u32) -> Box<dyn Detector> {
+        Box::new(First { parts, window: self.window, uncompressed_from: first_turn })
+    }
+}
+
 impl Trigger for Parts {
     fn detector(&self, log: &Log, first_turn: u32) -> Box<dyn Detector> {
-        Box::new(First {
-            parts: self.on.iter().map(|part| part.detector(log, first_turn)).collect(),
-            window: self.window,
-            uncompressed_from: first_turn,
-        })
+        self.first(self.on.iter().map(|part| part.detector(log, first_turn)).collect(), first_turn)
+    }
+
+    fn open(
+        &self,
+        log: &Log,
+        turns: Range<u32>,
+        model: Option<&dyn Model>,
+    ) -> anyhow::Result<Box<dyn Detector>> {
+        let parts = self.on.iter().map(|part| part.open(log, turns.clone(), model));
+        Ok(self.first(parts.collect::<anyhow::Result<_>>()?, turns.start))
     }
 }
 
@@ -131,8 +172,40 @@ mod tests {
         ];
         assert_eq!(fired(&script(), "hybrid", ""), all);
         // Without it the oldest observation that is left goes stale first: that of turn 8, when it is older than ten turns.
-        let rest = fired(&script(), "hybrid", "subtask = false\nturns = false");
+        let rest = fired(&script(), "hybrid", "subtask = false\nturns = false\nbatch = 1");
         assert_eq!(rest[..3], ["8: intent ..7 0.85", "9: intent ..8 0.85", "19: staleness [16] 0.7"]);
+    }
+
+    /// Each constant of a part is the part's: what the hybrid fires for one part alone is what that trigger fires.
+    #[test]
+    fn parts_are_told_their_constants() {
+        let off = "subtask = false\nintent = false\nboundary = false\nstaleness = false\nturns = false";
+        // Two turns in one file, then another.
+        let files = ["b.py", "c.py"].map(|file| lines(&format!("action: cat {file}\nobservation: x"), 2));
+        let script = format!("{}\n{}", script(), files.join("\n"));
+        let only = |part: &str, params: &str| {
+            let on = off.replace(&format!("{part} = false"), &format!("{part} = true"));
+            fired(&script, "hybrid", &format!("{on}\n{params}"))
+        };
+        for (part, params, own) in [
+            ("subtask", "idle_turns = 4", "idle_turns = 4"),
+            ("intent", "min_turns = 3", "min_turns = 3"),
+            ("boundary", "min_span = 0\nreturn_within = 1", "min_span = 0\nreturn_within = 1"),
+            (
+                "staleness",
+                "staleness_threshold = 0.75\nrecent = 5\nbatch = 3",
+                "threshold = 0.75\nrecent = 5\nbatch = 3",
+            ),
+        ] {
+            let alone = fired(&script, part, own);
+            assert_eq!(only(part, params), alone, "{part}");
+            assert_ne!(only(part, ""), alone, "{part}");
+        }
+        assert_eq!(refused("hybrid", "idle_turns = 0"), "parameter `idle_turns` must be at least 1");
+        assert_eq!(
+            refused("hybrid", "model = \"a\"\nembedder = \"b\""),
+            "a trigger asks one model\nhint: `model` tells intents, `embedder` what is stale; leave one out"
+        );
     }
 
     #[test]

@@ -67,10 +67,6 @@ impl IntentShift {
             asks: params.model != NO_MODEL,
         })
     }
-
-    pub(super) fn seed() -> anyhow::Result<Self> {
-        IntentShift::new(Params::default())
-    }
 }
 
 /// Reads FROM-TO.

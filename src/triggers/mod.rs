@@ -172,7 +172,7 @@ pub(crate) mod tests {
             "tokens" => ("tokens", "window = 120\nkeep = 1"),
             "subtask" => ("subtask", "idle_turns = 2\nedits = 1"),
             "boundary" => ("boundary", "min_span = 0"),
-            "staleness" => ("staleness", "recent = 1\nthreshold = 0.3"),
+            "staleness" => ("staleness", "recent = 1\nthreshold = 0.3\nbatch = 1"),
             "hybrid" => ("hybrid", "masking_window = 3"),
             "limits" => ("limits", "tokens = 90"),
             other => (other, ""),

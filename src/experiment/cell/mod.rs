@@ -107,7 +107,7 @@ pub fn recipe(variant: &Variant, models: &Models) -> anyhow::Result<Recipe> {
     Ok(Recipe {
         model: variant.model.as_deref().map(opened).transpose()?,
         embedder: variant.embedder().map(opened).transpose()?,
-        trigger_model: variant.trigger_model().map(opened).transpose()?,
+        trigger_model: variant.trigger_model().or(variant.trigger_embedder()).map(opened).transpose()?,
         ..Recipe::one(strategy, trigger, variant.seed)
     })
 }

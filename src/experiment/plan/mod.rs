@@ -146,9 +146,15 @@ impl Variant {
         self.trigger_params.get("model")?.as_str().filter(|name| *name != NO_MODEL)
     }
 
+    /// Name of the model of embeddings of its trigger.
+    pub fn trigger_embedder(&self) -> Option<&str> {
+        self.trigger_params.get(EMBEDDER)?.as_str().filter(|name| !name.is_empty())
+    }
+
     /// Names of all models that its replay asks.
     pub fn models(&self) -> impl Iterator<Item = &str> {
-        [self.model.as_deref(), self.embedder(), self.trigger_model()].into_iter().flatten()
+        let of_trigger = [self.trigger_model(), self.trigger_embedder()];
+        [self.model.as_deref(), self.embedder()].into_iter().chain(of_trigger).flatten()
     }
 }
 

@@ -22,6 +22,8 @@ fn each_of_46_products_has_a_preset_or_a_reason() {
     let rows = rows("All 46 policies");
     assert_eq!(rows.len(), 46);
     let mut left: Vec<&str> = all().iter().map(|preset| preset.name.as_str()).collect();
+    // The text that this project began with is no product.
+    left.retain(|name| *name != "seed-hybrid");
     for row in &rows {
         let [_, _, presets, why] = &row[..] else { panic!("a row of another form: {row:?}") };
         for name in named(presets) {

@@ -223,7 +223,7 @@ fn contexts_are_those_of_the_replay() {
     let triggers = [
         ("turns", "n = 1"),
         ("turns", "n = 4\nkeep = 2"),
-        ("staleness", "recent = 1\nmax_age = 2\nthreshold = 0.9"),
+        ("staleness", "recent = 1\nmax_age = 2\nthreshold = 0.6\nbatch = 1"),
     ];
     for (entry, trigger) in strategies::ALL.iter().flat_map(|e| triggers.map(|trigger| (e, trigger))) {
         let recipe = Recipe::named((entry.name, ""), trigger);

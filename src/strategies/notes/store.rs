@@ -1,21 +1,22 @@
 //! The notes of a run: how one is written, what it links to, and what goes.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 use serde_json::json;
 
 use crate::context::log::Log;
-use crate::context::{Block, Content, Piece};
+use crate::context::{Content, Piece};
 use crate::models::prompt::{Data, Prompt};
 use crate::strategies::extractive::{Term, named_terms};
 use crate::strategies::newest::{Newest, given};
 use crate::strategies::notes::index::Index;
-use crate::strategies::{Env, Held, HeldForm, Moment, Scope, transcript, writer};
+use crate::strategies::{Env, Held, HeldForm, Scope, transcript, writer};
 use crate::trajectory::{Kind, Role};
 use crate::turns::actions::ActionKind;
 
-use super::{PASSED_ON, SENTENCE_TOKENS, TEMPLATE, index};
+use super::standing::Standing;
+use super::{PASSED_ON, SENTENCE_TOKENS, TEMPLATE};
 
 /// A note: lines of a turn.
 pub(super) struct Note {
@@ -50,12 +51,7 @@ impl Note {
 pub struct Store {
     pub(super) notes: VecDeque<Note>,
     pub(super) index: Index,
-    /// Terms of the steps that stand in the prompt, by step; of what else stands there; and how often each does.
-    pub(super) present: BTreeMap<u32, Vec<Term>>,
-    written: Vec<Term>,
-    pub(super) counts: FxHashMap<Term, u32>,
-    /// Steps that events meant to take out since the prompt was read; none where it was not edited.
-    pub(super) taken: Option<BTreeSet<u32>>,
+    pub(super) standing: Standing,
     /// The newest values, by the lines that were taken out.
     pub(super) newest: Newest,
 }
@@ -63,51 +59,6 @@ pub struct Store {
 impl Store {
     pub(super) fn first(&self) -> u32 {
         self.index.next() - self.notes.len() as u32
-    }
-
-    /// Reads what of the prompt was not read yet: a step once, what else stands there once after each event.
-    pub(super) fn read(&mut self, moment: &Moment<'_>) {
-        if let Some(mut gone) = self.taken.take() {
-            let blocks = &moment.context.blocks;
-            let step = |block: &Block| match block.content {
-                Content::Step(step) => Some(step),
-                _ => None,
-            };
-            // An event that was refused leaves its steps where they stood.
-            blocks.iter().filter_map(step).for_each(|standing| _ = gone.remove(&standing));
-            for step in gone {
-                let terms = self.present.remove(&step).unwrap_or_default();
-                self.forget(&terms);
-            }
-            let written = std::mem::take(&mut self.written);
-            self.forget(&written);
-            let texts = blocks.iter().filter(|block| step(block).is_none()).map(|b| b.text(moment.log));
-            self.written = texts.flat_map(|text| index::bag_of(&text)).map(|entry| entry.0).collect();
-            self.written.iter().for_each(|term| *self.counts.entry(*term).or_default() += 1);
-        }
-        let newest = self.present.last_key_value().map(|(step, _)| *step);
-        for block in moment.context.blocks.iter().rev() {
-            let Content::Step(step) = block.content else { continue };
-            if newest.is_some_and(|newest| step <= newest) {
-                break;
-            }
-            let bag = index::bag_of(&moment.log.trajectory.steps[step as usize].text);
-            let terms: Vec<Term> = bag.into_iter().map(|entry| entry.0).collect();
-            terms.iter().for_each(|term| *self.counts.entry(*term).or_default() += 1);
-            self.present.insert(step, terms);
-        }
-    }
-
-    /// Forgets that these terms stand in the prompt, once each.
-    fn forget(&mut self, terms: &[Term]) {
-        for term in terms {
-            if let Some(count) = self.counts.get_mut(term) {
-                *count -= 1;
-                if *count == 0 {
-                    self.counts.remove(term);
-                }
-            }
-        }
     }
 
     /// All notes, oldest first; tags are those of the note's turn.

@@ -1,9 +1,10 @@
 //! The memory manager: hot, warm and cold memory, their limits, and what moves between them.
 //!
 //! The seed's `MANAGE_MEMORY` (tiered-memory, 3.1) without its clock: it runs at each event. What leaves the hot tier
-//! (the newest turns, which stand in the prompt as they are) is compressed lightly and goes to warm memory; while
+//! (the newest turns, which stand in the prompt as they are) is compressed lightly and goes to warm memory, the less the more important it
+//! is among what is there; while
 //! that holds more than its limit, its least important segments are compressed heavily and go to cold memory; while
-//! that holds more, its least important segments are evicted. Each tier also holds [`MAX_SEGMENTS`] at most, so that
+//! that holds more, its least important segments are evicted. Marked segments go last, regardless of age. Each tier also holds [`MAX_SEGMENTS`] at most, so that
 //! tiny turns cannot make a decision slow. Importance is computed once an event for the segments of a tier.
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -11,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::compressor::{self, Ratios};
 use super::entities;
 use super::entities::{Entity, named};
-use super::relevance::{EntityCounts, Formula, Likeness, Situation, importance};
+use super::relevance::{Compared, EntityCounts, Formula, Likeness, Situation, importance};
 use super::segment::{Holders, Level, Meaning, Metadata, Segment, cosine, text_of};
 use crate::context::log::Log;
 use crate::strategies::extractive::Term;
@@ -29,6 +30,15 @@ pub(crate) struct Limits {
     pub(crate) cold_tokens: u32,
     pub(crate) light_ratio: f64,
     pub(crate) heavy_ratio: f64,
+    /// By what share of itself a ratio is less for the most important, and more for the least.
+    pub(crate) spread: f64,
+}
+
+impl Limits {
+    /// How far a segment is compressed that is more important than this share of the others, and less so than the rest.
+    fn by_rank(&self, ratio: f64, share: f64) -> f64 {
+        (ratio * (1.0 + self.spread * (1.0 - 2.0 * share))).max(1.0)
+    }
 }
 
 /// What is remembered of a trajectory's segment.
@@ -38,6 +48,7 @@ pub(crate) struct Memory {
     pub(crate) cold: Vec<Segment>,
     pub(crate) counts: EntityCounts,
     pub(crate) ratios: Ratios,
+    pub(crate) compared: Compared,
     /// In how many segments each term stood.
     frequencies: FxHashMap<Term, u32>,
     n_segments: u32,
@@ -82,12 +93,11 @@ impl Memory {
         likeness
     }
 
-    /// Compresses lightly what leaves the hot tier, and keeps it in warm memory.
+    /// Takes what leaves the hot tier into warm memory, as it is so far.
     pub(crate) fn admit(
         &mut self,
         log: &Log,
         leaving: Vec<Leaving>,
-        limits: &Limits,
         env: &mut Env<'_>,
     ) -> anyhow::Result<()> {
         let contents: Vec<String> = leaving.iter().map(|leaving| text_of(log, &leaving.spans)).collect();
@@ -118,8 +128,6 @@ impl Memory {
                 }
             }
             let seat = self.holders.add(&meaning);
-            let of = (&*content, &*original_entities);
-            let content = light(log, &leaving.spans, of, original_tokens, limits.light_ratio, env)?;
             let segment = Segment {
                 id,
                 importance: 0.0,
@@ -134,7 +142,7 @@ impl Memory {
                     original_entities,
                     retained_entities: Vec::new(),
                 },
-                content: String::new(),
+                content,
                 spans: leaving.spans,
                 is_marked: leaving.is_marked,
                 entities,
@@ -144,11 +152,45 @@ impl Memory {
                 twin,
                 expanded: None,
             };
+            self.warm.push(segment);
+        }
+        Ok(())
+    }
+
+    /// Compresses lightly what came into warm memory, by its rank among what is there.
+    fn lighten(
+        &mut self,
+        log: &Log,
+        limits: &Limits,
+        formula: &Formula,
+        situation: &Situation,
+        env: &mut Env<'_>,
+    ) -> anyhow::Result<()> {
+        let mut warm = std::mem::take(&mut self.warm);
+        self.judge(&mut warm, formula, situation);
+        let mut ranks: Vec<f64> = warm.iter().map(|segment| segment.importance).collect();
+        ranks.sort_by(f64::total_cmp);
+        for segment in warm {
+            if segment.level != Level::None {
+                self.warm.push(segment);
+                continue;
+            }
+            let ratio = limits.by_rank(limits.light_ratio, rank(&ranks, segment.importance));
+            let of = (&*segment.content, &*segment.metadata.original_entities);
+            let content = light(log, &segment.spans, of, segment.metadata.original_tokens, ratio, env)?;
             let segment = self.compressed(segment, content, Level::Light, env);
             env.work.items.extend(moved(log, &segment, Fate::Warm));
             self.warm.push(segment);
         }
         Ok(())
+    }
+
+    /// Gives segments the importance that they have now.
+    fn judge(&self, tier: &mut [Segment], formula: &Formula, situation: &Situation) {
+        for segment in tier {
+            segment.importance = importance(segment, situation, &self.counts, formula);
+            segment.judged = situation.time;
+        }
     }
 
     /// The segment that is most like a text, but for one of this number, and how much; of equal ones the newest.
@@ -182,10 +224,11 @@ impl Memory {
         situation: &Situation,
         env: &mut Env<'_>,
     ) -> anyhow::Result<()> {
+        self.lighten(log, limits, formula, situation, env)?;
         let mut warm = std::mem::take(&mut self.warm);
-        let over = self.over(&mut warm, limits.warm_tokens, formula, situation);
+        let gone = over(&mut warm, limits.warm_tokens);
         self.warm = warm;
-        for segment in over {
+        for segment in gone {
             let original = segment.metadata.original_tokens;
             let has_room = compressor::has_room(original, limits.heavy_ratio);
             let written = match env.model.filter(|_| has_room) {
@@ -211,8 +254,9 @@ impl Memory {
             self.cold.push(segment);
         }
         let mut cold = std::mem::take(&mut self.cold);
+        self.judge(&mut cold, formula, situation);
         let mut evicted: FxHashSet<u32> = FxHashSet::default();
-        for segment in self.over(&mut cold, limits.cold_tokens, formula, situation) {
+        for segment in over(&mut cold, limits.cold_tokens) {
             env.work.items.extend(moved(log, &segment, Fate::Evicted));
             self.holders.remove(segment.seat, &segment.meaning);
             evicted.insert(segment.id);
@@ -233,28 +277,31 @@ impl Memory {
         self.cold.sort_by_key(|segment| segment.id);
         Ok(())
     }
+}
 
-    /// Takes out of a tier its least important segments until it fits; of equal ones the oldest goes first.
-    fn over(
-        &self,
-        tier: &mut Vec<Segment>,
-        limit: u32,
-        formula: &Formula,
-        situation: &Situation,
-    ) -> Vec<Segment> {
-        for segment in tier.iter_mut() {
-            segment.importance = importance(segment, situation, &self.counts, formula);
-            segment.judged = situation.time;
-        }
-        let mut tokens: u64 = tier.iter().map(|segment| u64::from(segment.metadata.compressed_tokens)).sum();
-        tier.sort_by(|a, b| a.importance.total_cmp(&b.importance).then(a.id.cmp(&b.id)));
-        let mut n = 0;
-        while n < tier.len() && (tokens > u64::from(limit) || tier.len() - n > MAX_SEGMENTS) {
-            tokens -= u64::from(tier[n].metadata.compressed_tokens);
-            n += 1;
-        }
-        tier.drain(..n).collect()
+/// The share of others that a segment is more important than; of equal ones half. Alone it is in the middle.
+fn rank(sorted: &[f64], importance: f64) -> f64 {
+    let below = sorted.partition_point(|other| *other < importance);
+    let upto = sorted.partition_point(|other| *other <= importance);
+    match sorted.len() {
+        0 | 1 => 0.5,
+        n => (below + upto - 1) as f64 / 2.0 / (n - 1) as f64,
     }
+}
+
+/// Takes out of a tier its least important segments until it fits, the marked ones last; of equal ones the oldest goes first.
+fn over(tier: &mut Vec<Segment>, limit: u32) -> Vec<Segment> {
+    let mut tokens: u64 = tier.iter().map(|segment| u64::from(segment.metadata.compressed_tokens)).sum();
+    tier.sort_by(|a, b| {
+        let by_importance = a.importance.total_cmp(&b.importance).then(a.id.cmp(&b.id));
+        a.is_marked.cmp(&b.is_marked).then(by_importance)
+    });
+    let mut n = 0;
+    while n < tier.len() && (tokens > u64::from(limit) || tier.len() - n > MAX_SEGMENTS) {
+        tokens -= u64::from(tier[n].metadata.compressed_tokens);
+        n += 1;
+    }
+    tier.drain(..n).collect()
 }
 
 /// What is kept of a segment in warm memory: what a model writes where there is one and room, else what rules choose.
@@ -290,8 +337,7 @@ pub(crate) fn moved(log: &Log, segment: &Segment, fate: Fate) -> Vec<Item> {
             text: text[..cut].into(),
             kind: Who::of(log, step(first)).name(),
             source: Some((step(first), start..end)),
-            // What becomes warm has not been judged yet.
-            score: (fate != Fate::Warm).then_some(segment.importance),
+            score: Some(segment.importance),
             fate,
             of: None,
         })
@@ -308,7 +354,7 @@ mod tests {
     use crate::text::tokens::Tokenizer;
 
     const LIMITS: Limits =
-        Limits { warm_tokens: 4000, cold_tokens: 4000, light_ratio: 4.0, heavy_ratio: 11.0 };
+        Limits { warm_tokens: 4000, cold_tokens: 4000, light_ratio: 4.0, heavy_ratio: 11.0, spread: 0.25 };
 
     fn situation(time: f64) -> Situation {
         Situation { time, context: Vec::new(), entities: Default::default(), query: None }
@@ -322,7 +368,7 @@ mod tests {
         for (turn, steps) in log.turns.iter().enumerate().skip(1) {
             let spans = steps.steps.clone().flat_map(|step| log.spans_of(step)).collect();
             let leaving = Leaving { spans, time: turn as f64, is_marked: false };
-            memory.admit(log, vec![leaving], limits, &mut env).unwrap();
+            memory.admit(log, vec![leaving], &mut env).unwrap();
             memory.manage(log, limits, &FORMULA, &situation(turn as f64), &mut env).unwrap();
         }
         memory
@@ -352,6 +398,60 @@ mod tests {
         assert_eq!(memory.warm.last().unwrap().id, 39);
         assert!(memory.warm[0].id > memory.cold[0].id && memory.cold[0].id > 0);
         assert!(memory.ratios["light"].before > memory.ratios["light"].after);
+    }
+
+    #[test]
+    fn ranks_and_ratios_by_hand() {
+        assert_eq!([1.0, 2.0, 4.0].map(|i| rank(&[1.0, 2.0, 4.0], i)), [0.0, 0.5, 1.0]);
+        assert_eq!((rank(&[3.0], 3.0), rank(&[3.0; 5], 3.0)), (0.5, 0.5));
+        assert_eq!([0.0, 0.5, 1.0].map(|share| LIMITS.by_rank(4.0, share)), [5.0, 4.0, 3.0]);
+    }
+
+    /// Four turns leave at once; the newest is the most important, and keeps the most of its tokens.
+    #[test]
+    fn the_more_important_a_segment_the_less_it_is_compressed() {
+        let line = |turn: usize, i: usize| {
+            format!("part{turn}_{i}.py holds the tables of month {i} and the sums of their rows")
+        };
+        let turn = |turn: usize| {
+            format!("agent: {}\n", (0..12).map(|i| line(turn, i)).collect::<Vec<_>>().join("~"))
+        };
+        let log = Log::script(&format!("user: go\n{}", (0..4).map(turn).collect::<String>()));
+        let tokenizer = Tokenizer::load("o200k").unwrap();
+        let mut env = Env::new(&tokenizer, rand_chacha::ChaCha8Rng::seed_from_u64(1), None);
+        let after = |spread: f64, env: &mut Env<'_>| {
+            let mut memory = Memory::default();
+            let leaving = (1..5).map(|turn| Leaving {
+                spans: log.spans_of(turn).collect(),
+                time: f64::from(turn),
+                is_marked: false,
+            });
+            memory.admit(&log, leaving.collect(), env).unwrap();
+            memory.manage(&log, &Limits { spread, ..LIMITS }, &FORMULA, &situation(5.0), env).unwrap();
+            memory.warm.iter().map(|s| s.metadata.compressed_tokens).collect::<Vec<_>>()
+        };
+        let (spread, even) = (after(0.5, &mut env), after(0.0, &mut env));
+        assert!(spread[0] < even[0] && even[0] < spread[3], "{spread:?} {even:?}");
+        assert!(even.iter().all(|tokens| *tokens == even[0]), "{even:?}");
+    }
+
+    /// Marked turns of the very beginning stay in warm memory, where all others of their age are gone.
+    #[test]
+    fn what_is_marked_stays_regardless_of_age() {
+        let limits = Limits { warm_tokens: 40, cold_tokens: 20, ..LIMITS };
+        let log = log(40);
+        let tokenizer = Tokenizer::load("o200k").unwrap();
+        let mut env = Env::new(&tokenizer, rand_chacha::ChaCha8Rng::seed_from_u64(1), None);
+        let mut memory = Memory::default();
+        for turn in 1..=40 {
+            let time = f64::from(turn);
+            let leaving = Leaving { spans: log.spans_of(turn).collect(), time, is_marked: turn <= 2 };
+            memory.admit(&log, vec![leaving], &mut env).unwrap();
+            memory.manage(&log, &limits, &FORMULA, &situation(time), &mut env).unwrap();
+        }
+        let ids: Vec<u32> = memory.warm.iter().map(|segment| segment.id).collect();
+        assert!(ids.len() > 2 && ids[..2] == [0, 1] && ids[2] > 30, "{ids:?}");
+        assert!(memory.cold.iter().all(|segment| segment.id > 20));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The relevance evaluator: six factors, their weighted sum, and the multiplier of explicit markers.
+//! The relevance evaluator: six factors, their weighted sum, and the multiplier of explicit markers; and relevance, the three
+//! of them that compare a segment with what goes on.
 //!
 //! Formulas of the seed (tiered-memory, 3.3 and 4.3), each a function of its own. What the seed leaves open is ours
 //! and can be set: equal weights (given as parts of their sum), decays 0.05 a turn, alpha = beta = 0.5, marker x 1.5,
@@ -99,26 +100,64 @@ pub(crate) fn importance(
     counts: &EntityCounts,
     formula: &Formula,
 ) -> f64 {
-    weighed(segment, situation, formula, entity(&segment.entities, situation, counts, formula.beta))
-}
-
-/// No importance is above this: that of a segment with all the entities, which are what costs to look at.
-pub(crate) fn at_most(segment: &Segment, situation: &Situation, formula: &Formula) -> f64 {
-    const ROUNDING: f64 = 1e-9;
-    weighed(segment, situation, formula, 1.0) + ROUNDING
-}
-
-fn weighed(segment: &Segment, situation: &Situation, formula: &Formula, entity: f64) -> f64 {
-    let to = |likeness: &Likeness| likeness.get(segment.seat).copied().unwrap_or(0.0);
-    let query = situation.query.as_ref().map_or(0.0, to);
     let sum = formula.recency * recency(situation.time - segment.created, formula.decay)
         + formula.access * access(segment.access_count, situation.time - segment.last_accessed, formula)
-        + formula.semantic * to(&situation.context)
-        + formula.entity * entity
         + formula.uniqueness * uniqueness(segment.nearest)
-        + formula.query * query;
+        + compared(segment, situation, counts, formula);
+    marked(sum, segment, formula)
+}
+
+/// How much a segment has to do with what goes on, 0 to 1: the factors that compare it with the context and with what is asked,
+/// by their weights. Age, access and uniqueness say what to keep and not what is missing: with them the newest come back.
+pub(crate) fn relevance(
+    segment: &Segment,
+    situation: &Situation,
+    counts: &EntityCounts,
+    formula: &Formula,
+) -> f64 {
+    let weights = formula.semantic + formula.entity + formula.query;
+    let sum = compared(segment, situation, counts, formula) / weights.max(f64::MIN_POSITIVE);
+    marked(sum, segment, formula)
+}
+
+fn compared(segment: &Segment, situation: &Situation, counts: &EntityCounts, formula: &Formula) -> f64 {
+    let to = |likeness: &Likeness| likeness.get(segment.seat).copied().unwrap_or(0.0);
+    formula.semantic * to(&situation.context)
+        + formula.entity * entity(&segment.entities, situation, counts, formula.beta)
+        + formula.query * situation.query.as_ref().map_or(0.0, to)
+}
+
+fn marked(sum: f64, segment: &Segment, formula: &Formula) -> f64 {
     let marked = if segment.is_marked { sum * formula.marker } else { sum };
     marked.clamp(0.0, 1.0)
+}
+
+/// How relevant segments were at the decisions so far.
+#[derive(Debug, Default)]
+pub(crate) struct Compared {
+    /// How many were about so relevant.
+    counts: Vec<u64>,
+}
+
+/// How finely relevance is told apart here.
+const STEPS: usize = 1000;
+
+impl Compared {
+    fn step(relevance: f64) -> usize {
+        (relevance.clamp(0.0, 1.0) * STEPS as f64) as usize
+    }
+
+    pub(crate) fn add(&mut self, relevance: f64) {
+        self.counts.resize(STEPS + 1, 0);
+        self.counts[Self::step(relevance)] += 1;
+    }
+
+    /// Whether so relevant a segment is above that share of them; nothing that has nothing in common is.
+    pub(crate) fn is_above(&self, relevance: f64, share: f64) -> bool {
+        let all: u64 = self.counts.iter().sum();
+        let below: u64 = self.counts.iter().take(Self::step(relevance)).sum();
+        relevance > 0.0 && below as f64 >= share * all as f64
+    }
 }
 
 #[cfg(test)]
@@ -239,5 +278,25 @@ pub(super) mod tests {
             Formula { recency: 0.0, access: 0.0, semantic: 0.0, entity: 0.0, uniqueness: 0.0, ..FORMULA };
         segment.is_marked = false;
         near(importance(&segment, &situation, &counts, &alone), 1.0 / 6.0);
+        // Semantic 1/2, entity 0, query 1, whatever its age.
+        near(relevance(&segment, &situation, &counts, &FORMULA), 0.5);
+        near(relevance(&segment, &situation, &counts, &heavy), (0.5 / 6.0 + 9.0) / (2.0 / 6.0 + 9.0));
+        segment.is_marked = true;
+        near(relevance(&segment, &situation, &counts, &FORMULA), 0.75);
+    }
+
+    /// A floor is a share of what was compared, whatever the likeness: a tenth of it is the same.
+    #[test]
+    fn a_floor_is_a_share() {
+        for scale in [1.0, 0.1] {
+            let mut compared = Compared::default();
+            (0..10).for_each(|i| compared.add(scale * f64::from(i) / 10.0 + 0.001));
+            let above = |share| {
+                (0..10).filter(|i| compared.is_above(scale * f64::from(*i) / 10.0 + 0.001, share)).count()
+            };
+            assert_eq!([0.0, 0.5, 0.9, 0.95].map(above), [10, 5, 1, 0], "{scale}");
+            assert!(!compared.is_above(0.0, 0.0));
+        }
+        assert!(Compared::default().is_above(0.1, 0.5), "nothing to compare with");
     }
 }

@@ -1,8 +1,11 @@
 //! The retrieval engine: which compressed segments are relevant now, and what of them comes back.
 //!
 //! The seed's `IDENTIFY_RELEVANT_SEGMENTS` and `DECOMPRESS_SEGMENT` (tiered-memory, 3.4): all segments of warm and
-//! cold memory are judged by the same formula as for the manager, with what is asked as the query; those above the
-//! threshold come back, the best `n` of them that fit and differ, and count as accessed. `stored` brings back the original lines (what a
+//! cold memory are compared with what goes on and what is asked (`relevance`); those above a floor come back, the best `n` of them
+//! that fit, by relevance times the share of their terms that neither the prompt nor a better one has (as in `notes`: a lexical search
+//! finds first what the prompt says already), and count as accessed. The floor is a share: of all comparisons so far in the log so many were less
+//! relevant. So it means the same for bags of words and for vectors, of which the one are mostly below 0.2 and the other above 0.4; a threshold
+//! of 0.5 on the seed's importance let something come back at 16 of 1,752 decisions. `stored` brings back the original lines (what a
 //! system with a disk would do); `generated` has the model expand the content, lightly and heavily compressed ones
 //! with a prompt of their own, once for each content; where it cannot, or there is no model, the content itself comes
 //! back.
@@ -11,11 +14,13 @@ use rustc_hash::FxHashSet;
 use serde_json::json;
 
 use super::manager::{Memory, moved};
-use super::relevance::{Formula, Situation, at_most, importance};
+use super::relevance::{Formula, Situation, importance, relevance};
 use super::segment::{Level, Segment, text_of};
 use crate::context::Recalled;
 use crate::context::log::Log;
 use crate::models::prompt::{Data, Prompt};
+use crate::strategies::extractive::Term;
+use crate::strategies::notes::standing::Standing;
 use crate::strategies::{Env, Fate, writer};
 
 const EXPAND: &str = include_str!("expand.txt");
@@ -34,9 +39,12 @@ pub(crate) enum Decompress {
 }
 
 /// When something comes back, and how much.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Recall<'a> {
-    pub(crate) threshold: f64,
+    /// The share of comparisons that must have been less relevant.
+    pub(crate) floor: f64,
+    /// What stands in the prompt, where what is new comes back; none where all does.
+    pub(crate) standing: Option<&'a Standing>,
     /// Segments, at most.
     pub(crate) top_n: usize,
     pub(crate) max_tokens: u32,
@@ -47,23 +55,44 @@ pub(crate) struct Recall<'a> {
     pub(crate) left_out: &'a FxHashSet<u32>,
 }
 
-/// The segments above the threshold, best first: (score, whether cold, place).
+/// The segments above the floor, best first: (relevance, whether cold, place).
 pub(crate) fn relevant(
-    memory: &Memory,
+    memory: &mut Memory,
     situation: &Situation,
     formula: &Formula,
-    threshold: f64,
+    floor: f64,
 ) -> Vec<(f64, bool, usize)> {
-    let score = |segment: &Segment| match at_most(segment, situation, formula) > threshold {
-        true => importance(segment, situation, &memory.counts, formula),
-        false => f64::NEG_INFINITY,
-    };
+    let score = |segment: &Segment| relevance(segment, situation, &memory.counts, formula);
     let warm = memory.warm.iter().enumerate().map(|(at, segment)| (score(segment), false, at));
     let cold = memory.cold.iter().enumerate().map(|(at, segment)| (score(segment), true, at));
-    let mut all: Vec<(f64, bool, usize)> = warm.chain(cold).filter(|s| s.0 > threshold).collect();
+    let mut all: Vec<(f64, bool, usize)> = warm.chain(cold).collect();
+    all.iter().for_each(|(relevance, ..)| memory.compared.add(*relevance));
     // Of equal ones warm before cold, and the newest.
     all.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)).then(b.2.cmp(&a.2)));
+    let n = all.partition_point(|(relevance, ..)| memory.compared.is_above(*relevance, floor));
+    all.truncate(n);
     all
+}
+
+/// Of how many times as many segments as may come back the new ones are chosen.
+const CHOSEN_FROM: usize = 4;
+
+/// Takes of the relevant ones that which is the most by relevance times novelty, if anything is new.
+fn next(
+    left: &mut Vec<(f64, bool, usize)>,
+    memory: &Memory,
+    standing: Option<&Standing>,
+    said: &FxHashSet<Term>,
+) -> Option<(f64, bool, usize)> {
+    let Some(standing) = standing else { return (!left.is_empty()).then(|| left.remove(0)) };
+    let gain = |&(relevance, is_cold, at): &(f64, bool, usize)| {
+        let segment = if is_cold { &memory.cold[at] } else { &memory.warm[at] };
+        relevance * segment.meaning.novelty(|term| standing.has(term) || said.contains(&term))
+    };
+    let gains = left.iter().map(gain).enumerate();
+    // Of equal ones the first, which is the most relevant.
+    let (place, most) = gains.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
+    (most > 0.0).then(|| left.remove(place))
 }
 
 /// Brings back what is relevant, to the limits, best first: what does not fit, or says word for word what came back
@@ -76,15 +105,18 @@ pub(crate) fn recall(
     recall: &Recall<'_>,
     env: &mut Env<'_>,
 ) -> anyhow::Result<Vec<Recalled>> {
-    let mut left = recall.max_tokens;
+    let mut room = recall.max_tokens;
     let (mut recalled, mut n) = (Vec::new(), 0);
     let mut said: FxHashSet<String> = FxHashSet::default();
+    let mut terms: FxHashSet<Term> = FxHashSet::default();
     let asks = recall.decompress == Decompress::Generated && env.model.is_some();
     let mut n_asked = 0;
-    for (score, is_cold, at) in relevant(memory, situation, formula, recall.threshold) {
-        if n == recall.top_n || left == 0 {
-            break;
-        }
+    let mut left = relevant(memory, situation, formula, recall.floor);
+    if recall.standing.is_some() {
+        left.truncate(recall.top_n.saturating_mul(CHOSEN_FROM));
+    }
+    while n < recall.top_n && room > 0 {
+        let Some((score, is_cold, at)) = next(&mut left, memory, recall.standing, &terms) else { break };
         let segment = if is_cold { &mut memory.cold[at] } else { &mut memory.warm[at] };
         // A decision has a model expand as many as may come back, and no more; what it expanded before is there.
         if asks && segment.expanded.is_none() {
@@ -96,16 +128,18 @@ pub(crate) fn recall(
         let (tokens, text, parts) = decompressed(log, segment, recall.decompress, situation.time, env)?;
         let in_sight = recall.shows[usize::from(is_cold)] && !recall.left_out.contains(&segment.id);
         let is_shown = in_sight && text == segment.content;
-        if tokens > left || tokens == 0 || is_shown || !said.insert(text) {
+        if tokens > room || tokens == 0 || is_shown || !said.insert(text) {
             continue;
         }
-        left -= tokens;
+        room -= tokens;
         n += 1;
+        terms.extend(segment.meaning.terms());
         segment.access_count += 1;
         segment.last_accessed = situation.time;
         let details = json!({
             "segment_id": segment.id,
-            "importance_score": score,
+            "relevance": score,
+            "importance_score": importance(segment, situation, &memory.counts, formula),
             "compression_level": segment.level as u8,
         });
         env.work.recalled.extend(parts.iter().map(|_| details.clone()));
@@ -181,7 +215,8 @@ mod tests {
 
     fn recall() -> Recall<'static> {
         Recall {
-            threshold: 0.5,
+            floor: 0.0,
+            standing: None,
             top_n: 2,
             max_tokens: 100,
             decompress: Decompress::Generated,
@@ -190,14 +225,35 @@ mod tests {
         }
     }
 
-    /// Each factor but entities is 1 or nearly so for what the query and the context name, and the rest has only
-    /// recency, access and uniqueness: (0.95 + 0.5 + 1) / 6 = 0.41.
+    /// By hand, with the context "alpha bravo" and three equal factors of which entities are 0: "alpha bravo" likens 1 to both; beside
+    /// "charlie" 0.82; "charlie delta" nothing.
     #[test]
-    fn what_is_above_the_threshold_comes_best_first() {
-        let memory = memory(&["charlie delta", "alpha bravo"], &["alpha bravo charlie"]);
-        let found = relevant(&memory, &situation(&memory, "alpha bravo"), &FORMULA, 0.5);
+    fn what_is_relevant_comes_best_first() {
+        let mut memory = memory(&["charlie delta", "alpha bravo"], &["alpha bravo charlie"]);
+        let situation = situation(&memory, "alpha bravo");
+        let found = relevant(&mut memory, &situation, &FORMULA, 0.0);
         assert_eq!(found.iter().map(|f| (f.1, f.2)).collect::<Vec<_>>(), [(false, 1), (true, 0)]);
-        assert!(relevant(&memory, &situation(&memory, "echo"), &FORMULA, 0.7).is_empty());
+        let by_hand = [2.0 / 3.0, 2.0 / 3.0 * (2.0f64 / 3.0).sqrt()];
+        assert!(found.iter().zip(by_hand).all(|(found, hand)| (found.0 - hand).abs() < 1e-9), "{found:?}");
+        // Of three comparisons one was below the second, two below the first.
+        let n = |memory: &mut Memory, floor| relevant(memory, &situation, &FORMULA, floor).len();
+        assert_eq!([0.3, 0.6, 0.7].map(|floor| n(&mut memory, floor)), [2, 1, 0]);
+    }
+
+    /// The best says nothing that the prompt has not; the second is half new.
+    #[test]
+    fn what_the_prompt_says_takes_no_place() {
+        let mut memory = memory(&["alpha bravo", "alpha bravo charlie delta", "alpha bravo charlie"], &[]);
+        let situation = situation(&memory, "alpha bravo");
+        let standing = Standing::of("alpha bravo");
+        let mut left = relevant(&mut memory, &situation, &FORMULA, 0.0);
+        let mut said = FxHashSet::default();
+        let first = next(&mut left, &memory, Some(&standing), &said).unwrap();
+        assert_eq!((first.2, left.len()), (1, 2));
+        // What the first brought is no news.
+        said.extend(memory.warm[1].meaning.terms());
+        assert_eq!(next(&mut left, &memory, Some(&standing), &said), None);
+        assert_eq!(next(&mut left, &memory, None, &said).unwrap().2, 0);
     }
 
     fn texts(memory: &mut Memory, recall: &Recall<'_>) -> Vec<String> {
@@ -217,7 +273,7 @@ mod tests {
     #[test]
     fn what_cannot_come_back_takes_no_place() {
         let long = "alpha bravo ".repeat(60);
-        let low = Recall { threshold: 0.0, ..recall() };
+        let low = recall();
         let all = |recall: &Recall<'_>| {
             texts(&mut memory(&["alpha", &long, "alpha bravo", "alpha bravo"], &[]), recall)
         };
@@ -229,7 +285,7 @@ mod tests {
     /// Without a model what is generated is the content, which stands in the prompt already where its tier is shown.
     #[test]
     fn what_is_shown_does_not_come_back() {
-        let low = Recall { threshold: 0.0, top_n: 9, ..recall() };
+        let low = Recall { top_n: 9, ..recall() };
         let both = || memory(&["alpha bravo"], &["bravo charlie"]);
         assert_eq!(texts(&mut both(), &low).len(), 2);
         assert_eq!(texts(&mut both(), &Recall { shows: [true, false], ..low }), ["bravo charlie"]);

@@ -56,7 +56,7 @@ pub(crate) struct Segment {
     pub(crate) metadata: Metadata,
     /// Its lines in the log, in order: what a store on a disk would hold.
     pub(crate) spans: Vec<u32>,
-    /// Whether the user or the agent called it important.
+    /// Whether the user or the agent called it important, or it has a goal or a constraint: it is kept regardless of age.
     pub(crate) is_marked: bool,
     /// The original entities, as relevance compares them.
     pub(crate) entities: Vec<Entity>,
@@ -152,6 +152,17 @@ impl Meaning {
         Meaning { terms, vector: None }
     }
 
+    /// The share of what the terms weigh that is not known.
+    pub(crate) fn novelty(&self, is_known: impl Fn(Term) -> bool) -> f64 {
+        let sum = |terms: &mut dyn Iterator<Item = &(Term, f64)>| terms.map(|entry| entry.1).sum::<f64>();
+        let all = sum(&mut self.terms.iter());
+        if all > 0.0 { sum(&mut self.terms.iter().filter(|(term, _)| !is_known(*term))) / all } else { 0.0 }
+    }
+
+    pub(crate) fn terms(&self) -> impl Iterator<Item = Term> {
+        self.terms.iter().map(|entry| entry.0)
+    }
+
     /// Of a model's unit vector alone.
     pub(crate) fn of_vector(vector: Vec<f32>) -> Self {
         Meaning { terms: Vec::new(), vector: Some(vector) }
@@ -235,6 +246,13 @@ mod tests {
         assert!((of("alpha bravo").cosine(&of("bravo charlie")) - 0.5).abs() < 1e-12);
         assert_eq!(of("alpha").cosine(&of("bravo")), 0.0);
         assert_eq!(of("").cosine(&of("bravo")), 0.0);
+        let half = of("alpha bravo");
+        let bravo = of("bravo").terms().next().unwrap();
+        assert!((half.novelty(|term| term == bravo) - 0.5).abs() < 1e-12);
+        assert_eq!(
+            (half.novelty(|_| false), half.novelty(|_| true), of("").novelty(|_| false)),
+            (1.0, 0.0, 0.0)
+        );
         // As many terms as there may be, of which every other is shared: 32 of 64 each.
         let many = |from: usize| (0..64).map(|i| format!("word{} ", from + i)).collect::<String>();
         assert!((of(&many(0)).cosine(&of(&many(32))) - 0.5).abs() < 1e-12);

@@ -9,6 +9,7 @@ use crate::context::needs::Needs;
 use crate::models::scripted::Scripted;
 use crate::models::{Answer, Call, Card, Finish, Text};
 use crate::replay::{Observer, Recipe, Run, replay};
+use crate::strategies::Fate;
 
 fn tiered(params: &str, script: &str, trigger: &str) -> (Log, Run) {
     let log = Log::script(script);
@@ -34,7 +35,7 @@ const HALL: &str = "user: Mend the shop.
 
 /// Only what is asked for decides here: the query of the last decision names the first turn.
 const BY_QUERY: &str = "hot_tokens = 0\nw_recency = 0.0\nw_access = 0.0\nw_semantic = 0.0\nw_entity = 0.0\n\
-                        w_uniqueness = 0.0\nw_query = 1.0\nthreshold = 0.2";
+                        w_uniqueness = 0.0\nw_query = 1.0\nfloor = 0.5";
 
 #[test]
 fn the_stored_original_comes_back_when_it_is_asked_for() {
@@ -105,7 +106,7 @@ fn hot_memory_stays_and_the_tiers_can_be_shown() {
         (0..8).map(|i| format!("\naction: cat part{i}.py\nobservation: {line} {i}~{line} again~")).collect();
     let script = format!("user: go{turns}\nagent: end");
     let (log, run) = tiered(
-        "hot_tokens = 100\nvisible = \"all\"\nwarm_tokens = 12\nheavy_ratio = 4.0\nthreshold = 1.0",
+        "hot_tokens = 100\nvisible = \"all\"\nwarm_tokens = 12\nheavy_ratio = 4.0\ntop_n = 0",
         &script,
         "n = 1",
     );
@@ -117,7 +118,7 @@ fn hot_memory_stays_and_the_tiers_can_be_shown() {
     assert!(!text.contains(&format!("{line} 0")), "{text}");
     let hot: u64 = run.decisions.last().unwrap().tokens_sent;
     assert!(hot < 100 + 150, "{hot}");
-    let (_, run) = tiered("hot_tokens = 100\nthreshold = 1.0", &script, "n = 1");
+    let (_, run) = tiered("hot_tokens = 100\ntop_n = 0", &script, "n = 1");
     assert!(run.decisions.last().unwrap().tokens_sent <= 100 + u64::from(log.tokens[0]));
 }
 
@@ -136,7 +137,7 @@ fn bad_input_does_no_harm() {
     ] {
         let log = Log::script(&script);
         for (way, params) in [
-            ("tiered", "hot_tokens = 0\nkeep_last = 0\nthreshold = 0.0"),
+            ("tiered", "hot_tokens = 0\nkeep_last = 0\nfloor = 0.0"),
             ("tiered", ""),
             ("tiered", "segment_by = \"entity\"\nhot_tokens = 0"),
             ("notes", "keep_last = 0"),
@@ -160,7 +161,7 @@ fn ten_thousand_tiny_turns() {
     let script: String = (0..10_000).map(|i| format!("agent: part {} fails\n", i % 97)).collect();
     let log = Log::script(&format!("user: go\n{script}"));
     for (way, params) in [
-        ("tiered", "hot_tokens = 50\nwarm_tokens = 100\ncold_tokens = 50\nthreshold = 0.3"),
+        ("tiered", "hot_tokens = 50\nwarm_tokens = 100\ncold_tokens = 50\nfloor = 0.5"),
         ("notes", ""),
         ("core-notes", ""),
         ("prune-importance", "max_tokens = 60"),
@@ -202,6 +203,30 @@ fn markers_are_words_of_their_own() {
     assert_eq!(marked, [false, false, false, true, true]);
 }
 
+/// A constraint of the user is a marker, without any of the phrases: its segment stays warm while all others of its age go.
+#[test]
+fn what_users_demand_stays_warm() {
+    let gone = |said: &str| {
+        let turn = |i: usize| {
+            format!("agent: part{i}.py holds the tables of the month{i} and the sums of their rows\n")
+        };
+        let rest: String = (0..30).map(turn).collect();
+        let log = Log::script(&format!("user: Mend the parser.\nagent: I look.\n{said}\n{rest}"));
+        let run = run(("tiered", "hot_tokens = 0\nwarm_tokens = 60\ntop_n = 0"), ("turns", "n = 1"), &log);
+        let items = run.events.iter().flat_map(|event| event.work.items.iter());
+        let cold = items.filter(|item| item.fate == Fate::Cold).filter_map(|item| item.source.clone());
+        let steps: Vec<u32> = cold.map(|(step, _)| step).collect();
+        assert!(steps.contains(&1) && steps.len() > 5, "{steps:?}");
+        steps.contains(&2)
+    };
+    assert!(!gone(
+        "user: You must not change any file in src/legacy, and all tests have to pass under Python 3.8."
+    ));
+    assert!(gone(
+        "action: cat notes\nobservation: part99.py holds the tables of the month99 and the sums of their rows"
+    ));
+}
+
 /// A turn of a token is longer as a line of memory: what was shown before it stays all the same.
 #[test]
 fn a_tiny_turn_does_not_take_memory_out_of_sight() {
@@ -210,7 +235,7 @@ fn a_tiny_turn_does_not_take_memory_out_of_sight() {
         (0..6).map(|i| format!("\nagent: part{i}.py {line} {i}~{line} so~{line} too")).collect();
     let tiny: String = (0..9).map(|i| format!("\nagent: {i}")).collect();
     let (log, run) = tiered(
-        "hot_tokens = 0\nvisible = \"all\"\nthreshold = 1.0",
+        "hot_tokens = 0\nvisible = \"all\"\ntop_n = 0\nspread = 0.0",
         &format!("user: go{big}{tiny}"),
         "n = 1",
     );
@@ -233,23 +258,21 @@ fn what_a_call_will_take_is_not_known_before_it() {
         for (step, logged) in log.trajectory.steps.iter_mut().enumerate() {
             logged.time = Some(1_000_000 * (step as i64 + if step >= 8 { late } else { 0 }));
         }
-        let params = "hot_tokens = 0\nw_access = 0.0\nw_semantic = 0.0\nw_entity = 0.0\nw_uniqueness = 0.0\nw_query = 0.0\ndecay = 0.3\nthreshold = 0.5";
-        let run = run(("tiered", params), ("turns", "n = 1"), &log);
-        let recalls = run.recalls.iter().map(|recall| (recall.decision, recall.blocks.len()));
-        recalls.collect::<Vec<_>>()
+        let run = run(("tiered", "hot_tokens = 0\nfloor = 0.0\nnovelty = false"), ("turns", "n = 1"), &log);
+        let told = |recall: &crate::replay::Recall| (recall.decision, recall.details.clone());
+        run.recalls.iter().map(told).collect::<Vec<_>>()
     };
     let (soon, late) = (recalled(0), recalled(5000));
     // Step 8 is the result of the fourth turn, whose decision is number 3.
-    let before =
-        |recalls: &[(u32, usize)]| recalls.iter().filter(|recall| recall.0 <= 3).copied().collect::<Vec<_>>();
-    assert!(!before(&soon).is_empty() && before(&soon) == before(&late), "{soon:?} {late:?}");
+    let n = soon.iter().filter(|recall| recall.0 <= 3).count();
+    assert!(n > 0 && soon[..n] == late[..n], "{soon:?} {late:?}");
     assert_ne!(soon, late);
 }
 
 #[test]
 fn wrong_parameters_are_told() {
     let error = |params: &str| build("tiered", toml::from_str(params).unwrap()).err().unwrap().to_string();
-    assert!(error("threshold = 2.0").contains("threshold"));
+    assert!(error("floor = 2.0").contains("floor"));
     assert!(error("w_query = -1.0").contains("w_query"));
     assert!(error("light_ratio = 0.5").contains("light_ratio"));
     assert!(error("segment_by = \"mood\"").contains("topic"));
@@ -260,5 +283,6 @@ fn wrong_parameters_are_told() {
     let none = ["recency", "access", "semantic", "entity", "uniqueness", "query"]
         .map(|factor| format!("w_{factor} = 0.0"));
     assert!(error(&none.join("\n")).contains("w_recency"));
+    assert!(error(&none[2..].join("\n")).contains("nothing comes back"));
     assert!(build("tiered", toml::from_str("segment_tokens = 5000\ntop_n = 0").unwrap()).is_ok());
 }
