@@ -110,10 +110,10 @@ mod tests {
             ),
             "{letta}"
         );
-        let recent = shown("openhands-v0-recent");
+        let mastra = shown("mastra-token-limiter");
         assert!(
-            recent.contains(": 0 of 250 lists equal") && recent.contains("sends its first events twice"),
-            "{recent}"
+            mastra.contains(": 32 of 250 lists equal") && mastra.contains("makes its view anew"),
+            "{mastra}"
         );
         let claude = shown("claude-code");
         assert!(claude.contains("# Held to no recording"), "{claude}");
