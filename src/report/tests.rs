@@ -285,6 +285,23 @@ fn the_summary_is_a_page_and_columns_say_the_rules() {
     assert_eq!(columns.matches("\n## ").count(), 3);
 }
 
+/// A figure without rows is left out, and the summary says why; that of an earlier report goes.
+#[test]
+fn figures_without_rows_are_left_out_and_told() {
+    let (dir, _) = report(&TINY, 24, 12);
+    let at = |name: &str| dir.path().join("report/figures").join(name);
+    fs::write(at("heat.svg"), "of an earlier report").unwrap();
+    write(dir.path(), &dir.path().join("report"), &options()).unwrap();
+    assert!(!at("heat.svg").exists() && at("forest_wide.png").exists());
+    let text = fs::read_to_string(dir.path().join("report/summary.md")).unwrap();
+    assert!(text.contains("heat (fewer than two strategies stand under more than one trigger)"), "{text}");
+    // Controls are no rows of a forest; the one that is left is worse than the baseline.
+    let csv = fs::read_to_string(at("forest.csv")).unwrap();
+    let rows: Vec<&str> = csv.lines().skip(1).collect();
+    assert!(rows.len() == 1 && rows[0].contains("truncate(last=5),mask(keep_last=10),-0."), "{csv}");
+    assert!(rows[0].ends_with(",worse"), "{csv}");
+}
+
 /// The best come first, what another beats last, and of more variants than fit those that are beaten go.
 #[test]
 fn beaten_variants_are_marked_and_come_last() {
