@@ -151,15 +151,15 @@ fn the_table_of_a_tiny_run_reads_like_this() {
     let text = fs::read_to_string(dir.path().join("report/summary.md")).unwrap();
     let table: Vec<&str> = text.lines().filter(|l| l.starts_with('|')).collect();
     insta::assert_snapshot!(table.join("\n"), @r"
-        | variant                          |  kept |      token savings |             billed | cost savings, cached | cost savings, uncached | need retention, common | floor | ceiling | need retention, exposed |         efficiency | discard lift |         break-even |   G | n_eff |          n | errors |
-        | -------------------------------- | ----: | -----------------: | -----------------: | -------------------: | ---------------------: | ---------------------: | ----: | ------: | ----------------------: | -----------------: | -----------: | -----------------: | --: | ----: | ---------: | -----: |
-        | full @ never                     |     - |              0.000 |              0.000 |                0.000 |                  0.000 |     1.000 [0.73, 1.00] | 1.000 |   1.000 |      1.000 [0.74, 1.00] |                  - |            - |                  - |  12 |  10.4 | 24/254/114 |      0 |
-        | mask(keep_last=10) @ turns(n=10) | 0.513 | 0.451 [0.39, 0.51] | 0.207 [0.16, 0.25] |   0.216 [0.17, 0.26] |     0.406 [0.35, 0.46] |     0.840 [0.80, 0.87] | 0.686 |   0.940 |      0.671 [0.63, 0.71] | 0.603 [0.56, 0.65] |        0.480 | 10 (0.50 censored) |  12 |  10.4 | 24/254/114 |      0 |
-        | random(b=0.2) @ turns(n=10)      | 0.415 | 0.541 [0.47, 0.62] | 0.248 [0.19, 0.30] |   0.279 [0.23, 0.33] |     0.487 [0.42, 0.55] |     0.662 [0.59, 0.72] | 0.662 |   0.928 |      0.308 [0.26, 0.36] |              0.000 |        0.000 |  8 (0.33 censored) |  12 |  10.4 | 24/254/114 |      0 |
-        | truncate(last=5) @ turns(n=10)   | 0.327 | 0.625 [0.53, 0.72] | 0.289 [0.22, 0.35] |   0.337 [0.27, 0.40] |     0.562 [0.48, 0.65] |     0.698 [0.63, 0.76] | 0.643 |   0.917 |      0.379 [0.33, 0.43] | 0.202 [0.19, 0.22] |        0.160 |  9 (0.43 censored) |  12 |  10.0 | 23/247/110 |      1 |
-        | variant                        | cells |                                             first error |
-        | ------------------------------ | ----: | ------------------------------------------------------: |
-        | truncate(last=5) @ turns(n=10) |     1 | 00000000000000000000000000000001: step 7: no such block |
+        | variant                               |  tokens saved |     as billed |   money saved |        needs kept |  random 0, best 1 | worst session loses |
+        | ------------------------------------- | ------------: | ------------: | ------------: | ----------------: | ----------------: | ------------------: |
+        | truncate(last=5) @ turns(n=10)        | 62 % [53, 72] | 29 % [22, 35] | 34 % [27, 40] | 0.70 [0.63, 0.76] | 0.20 [0.19, 0.22] |           8.6 needs |
+        | mask(keep_last=10) @ turns(n=10)      | 45 % [39, 51] | 21 % [16, 25] | 22 % [17, 26] | 0.84 [0.80, 0.87] | 0.60 [0.56, 0.65] |           5.1 needs |
+        | random(b=0.2) @ turns(n=10) (control) | 54 % [47, 62] | 25 % [19, 30] | 28 % [23, 33] | 0.66 [0.59, 0.72] |              0.00 |           9.2 needs |
+        | full @ never (control)                |           0 % |           0 % |           0 % | 1.00 [0.73, 1.00] |                 - |                   - |
+        | variant                        | sessions |                                             first error |
+        | ------------------------------ | -------: | ------------------------------------------------------: |
+        | truncate(last=5) @ turns(n=10) |        1 | 00000000000000000000000000000001: step 7: no such block |
         ");
     // Of 24 + 24 + 23 cells with shadows one, and of 4 needs a trajectory of `full`; those of the agent's own making aside,
     // and those that the system's text gave.
@@ -283,6 +283,23 @@ fn the_summary_is_a_page_and_columns_say_the_rules() {
         assert!(line.contains(rule), "{line}");
     }
     assert_eq!(columns.matches("\n## ").count(), 3);
+}
+
+/// A figure without rows is left out, and the summary says why; that of an earlier report goes.
+#[test]
+fn figures_without_rows_are_left_out_and_told() {
+    let (dir, _) = report(&TINY, 24, 12);
+    let at = |name: &str| dir.path().join("report/figures").join(name);
+    fs::write(at("heat.svg"), "of an earlier report").unwrap();
+    write(dir.path(), &dir.path().join("report"), &options()).unwrap();
+    assert!(!at("heat.svg").exists() && at("forest_wide.png").exists());
+    let text = fs::read_to_string(dir.path().join("report/summary.md")).unwrap();
+    assert!(text.contains("heat (fewer than two strategies stand under more than one trigger)"), "{text}");
+    // Controls are no rows of a forest; the one that is left is worse than the baseline.
+    let csv = fs::read_to_string(at("forest.csv")).unwrap();
+    let rows: Vec<&str> = csv.lines().skip(1).collect();
+    assert!(rows.len() == 1 && rows[0].contains("truncate(last=5),mask(keep_last=10),-0."), "{csv}");
+    assert!(rows[0].ends_with(",worse"), "{csv}");
 }
 
 /// The best come first, what another beats last, and of more variants than fit those that are beaten go.
