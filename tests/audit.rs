@@ -302,6 +302,99 @@ fn what_is_lost_is_not_told_where_the_prompt_holds_what_is_not_logged() {
     assert_eq!((&of["lost"], &of["read_again"]), (&Value::Null, &Value::Null), "{of:#}");
 }
 
+/// The log with other tokens of the prompts of some calls.
+fn billed(log: &str, tokens: impl Fn(u64, u64) -> u64) -> String {
+    let mut lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for of in &mut lines {
+        let Some(i) = of["uuid"].as_str().and_then(|id| id.strip_prefix('a')?.parse().ok()) else { continue };
+        let read = &mut of["message"]["usage"]["cache_read_input_tokens"];
+        *read = json!(tokens(i, read.as_u64().unwrap() + 10) - 10);
+    }
+    lines.iter().map(line).collect()
+}
+
+/// System prompt and tools stand in each prompt: neither do they hide what was replaced, nor are they put back.
+#[test]
+fn what_stands_in_each_prompt_is_the_first_prompts() {
+    let of = &told(&billed(&session(), |_, tokens| tokens + 40_000))["compactions"][0];
+    assert!(of["prompt_before_in_the_log"].as_f64().is_some_and(|share| share > 0.9), "{of:#}");
+    assert_eq!(
+        (&of["prompt_after_not_in_the_log"], &of["named_nowhere_before"]),
+        (&Value::Null, &json!(["src/zeta.rs"]))
+    );
+    assert!(of["read_again"].as_array().is_some_and(|again| again.len() == 1), "{of:#}");
+    let behind = |i: u64, tokens: u64| tokens + if i < 8 { 40_000 } else { 49_000 };
+    // Files that stand in all prompts behind the compaction hide what is lost at the next one, too.
+    let second = of_system("compact_boundary", "").replace(r#""uuid":"compact_boundary""#, r#""uuid":"b2""#)
+        + &typed("c2", "Nothing is left to do.", true)
+        + &turn(12, 49_090, "Bash", &json!({"command": "grep -rn helper_12 ."}), "done without output");
+    let all = &told(&(billed(&session(), behind) + &second))["compactions"];
+    for of in all.as_array().unwrap() {
+        assert!(
+            of["prompt_after_not_in_the_log"].as_u64().is_some_and(|n| n > 8_500 && n < 9_200),
+            "{all:#}"
+        );
+        assert_eq!(of["lost"], Value::Null, "{all:#}");
+    }
+    assert_eq!(all[1]["turn"], 12, "{all:#}");
+}
+
+/// A record may be written before the shorter prompt is sent.
+#[test]
+fn the_first_shorter_prompt_is_told() {
+    let date = |i: u32, tokens| {
+        turn(i, tokens, "Bash", &json!({"command": format!("date +{i}")}), "done without output")
+    };
+    let call = turn(8, 90, "Bash", &json!({"command": "cat notes.txt"}), "done without output");
+    let log = session().replace(&call, &(date(11, 330) + &date(12, 340) + &call));
+    let session = told(&log);
+    let of = &session["compactions"][0];
+    assert_eq!((&of["prompt_before"], &of["prompt_after"]), (&json!(340), &json!(90)), "{of:#}");
+    assert_eq!((&of["shorter"], &of["time"]), (&json!(true), &json!("2026-01-01 00:08:00 UTC")), "{of:#}");
+    assert_eq!((&of["calls_left"], &session["fell_without_a_record"]), (&json!(2), &json!([])), "{of:#}");
+    // One that never fell is no saving.
+    let log = billed(&log, |i, tokens| match i {
+        8..11 => 1000,
+        11.. => 600,
+        _ => tokens,
+    });
+    let of = &told(&log)["compactions"][0];
+    assert_eq!((&of["prompt_after"], &of["shorter"]), (&json!(600), &json!(false)), "{of:#}");
+}
+
+/// The bill shows that something went, also where no record says so.
+#[test]
+fn a_fall_without_a_record_is_told() {
+    let date = |i: u32, tokens| {
+        turn(i, tokens, "Bash", &json!({"command": format!("date +{i}")}), "done without output")
+    };
+    let log = |tokens: u32| {
+        typed("g", "Mend the parts of this crate.", false)
+            + &(1..5).map(|i| date(i, 50_000 + 100 * i)).collect::<String>()
+            + &(5..9).map(|i| date(i, tokens + 100 * i)).collect::<String>()
+    };
+    let fell = told(&log(30_000))["fell_without_a_record"].take();
+    assert_eq!(fell.as_array().map(Vec::len), Some(1), "{fell:#}");
+    let of = &fell[0];
+    assert_eq!(
+        (&of["turn"], &of["prompt_before"], &of["prompt_after"]),
+        (&json!(5), &json!(50_400), &json!(30_500))
+    );
+    assert_eq!(told(&log(49_000)), Value::Null);
+}
+
+/// Of a list with its first line only what is gone.
+#[test]
+fn what_stands_of_a_sentence_is_not_gone() {
+    let list = "Then mind my points, please:\\n1. change no licence of any file\\n2. leave the old tests as they are";
+    let log = session().replace("Never change the licence of any file.", list).replace(
+        "those of src/zeta.rs come next.",
+        "those of src/zeta.rs come next. Then mind my points, please.",
+    );
+    let gone_lines = "1. change no licence of any file\n2. leave the old tests as they are";
+    assert_eq!(gone(&told(&log)["compactions"][0]), ["Mend the parts of this crate.", gone_lines]);
+}
+
 /// A log that the user pasted is one entry; what a harness put around a command is none.
 #[test]
 fn pasted_lines_are_one_entry() {
@@ -355,16 +448,14 @@ fn nothing_is_told_of_what_the_log_does_not_show() {
     });
     let of = &told(&log)["compactions"][0];
     assert_eq!(of["prompt_before"], 90_320);
-    // What it does show is lost all the same; that the words stand nowhere else is not known.
-    assert_eq!(of["named_nowhere_before"], Value::Null, "{of:#}");
-    assert!(of["lost"].as_array().is_some_and(|lost| !lost.is_empty()), "{of:#}");
-    let of_nothing = told(&log.replace("helper_22 .", "nothing"))["compactions"][0].take();
-    assert_eq!(of_nothing["lost"], Value::Null, "{of_nothing:#}");
+    // Nor what of it, or of files that were put back, stood in the prompt behind.
+    assert_eq!([&of["named_nowhere_before"], &of["lost"], &of["read_again"]], [&Value::Null; 3], "{of:#}");
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.jsonl");
     fs::write(&path, &log).unwrap();
     let text = audit(&path, &[]);
     assert!(text.contains("the log does not show what was replaced"), "{text}");
+    assert!(text.contains("the log begins in the middle of the session"), "{text}");
     assert!(!text.contains("named and not there before"), "{text}");
 }
 
@@ -427,6 +518,34 @@ fn the_logged_price_of_a_summary_is_told() {
     // At 1.25 and 10 dollars a million.
     let cost = of["cost_of_summary"].as_f64().unwrap();
     assert!((1e6 * cost - (320.0 * 1.25 + 100.0 * 10.0)).abs() < 1e-6, "{cost}");
+}
+
+/// Aider clears its history without a summary, its first prompt with it.
+#[test]
+fn a_history_that_aider_cleared_leaves_nothing() {
+    let said = |n: u32| format!("#### Mend part {n} of this crate, please.  \n\nPart {n} is mended.\n\n");
+    let log = |last: &str| {
+        format!("# aider chat started at 2025-01-02 03:04:05\n\n{}#### /clear  \n\n{last}", said(1))
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(".aider.chat.history.md");
+    let of = |log: String| {
+        fs::write(&path, log).unwrap();
+        let json: Value = serde_json::from_str(&audit(&path, &["--json"])).unwrap();
+        json["sessions"][0].clone()
+    };
+    let cleared = of(log(&said(2)));
+    assert_eq!(
+        (&cleared["compactions"][0]["turn"], &cleared["compactions"][0]["kept_tokens"]),
+        (&json!(2), &json!(0)),
+        "{cleared:#}"
+    );
+    let at_end = of(log(""));
+    assert_eq!(
+        (&at_end["compactions"], &at_end["compacted_at_the_end"]),
+        (&json!([]), &json!(1)),
+        "{at_end:#}"
+    );
 }
 
 /// Gemini CLI keeps newer results, and cuts long ones: what is left of them is not lost.

@@ -5,8 +5,11 @@
 //! prompts by a replay of what was sent. Here is only what no score says: to whom it belongs, and what was read again.
 
 mod again;
+mod falls;
 mod places;
 mod stays;
+mod typos;
+mod unseen;
 mod words;
 
 use std::collections::{BTreeSet, HashMap};
@@ -27,21 +30,21 @@ use crate::trajectory::Kind;
 use again::Reads;
 use places::Places;
 use stays::Stays;
+use unseen::Unseen;
 use words::Typed;
 
 pub use again::Again;
+pub use falls::Fall;
 pub use words::Words;
-
-/// Fewer tokens of a prompt that no step accounts for may be reminders, or a rate that is not exact.
-const UNLOGGED: f64 = 3_000.0;
 
 /// What was done to one session.
 pub struct Audit {
     pub compactions: Vec<Compaction>,
     pub edits: Vec<Change>,
+    pub falls: Vec<Fall>,
     /// Places where the context began anew without a summary.
     pub n_cleared: usize,
-    /// Compactions behind which nothing was sent any more.
+    /// Compactions behind which nothing was sent any more, though something was before.
     pub n_unsent: usize,
 }
 
@@ -54,6 +57,8 @@ pub struct Change {
     pub before: u64,
     pub after: u64,
     pub is_billed: bool,
+    /// Whether it is shorter than it would have been.
+    pub is_shorter: bool,
     /// What this prompt cost more than the longer one would have, in price x tokens.
     pub cost: f64,
     /// Calls until shorter prompts had paid for that, and calls that there were.
@@ -84,9 +89,11 @@ pub struct Compaction {
     /// How much of the prompt before it the log shows, where the provider counted that: some logs begin in the middle of a session,
     /// or take out what a summary replaces.
     pub shown: Option<f64>,
-    /// Tokens of the first prompt that no step of the log accounts for, where these are many: some products put files back that they do
-    /// not log, so that what is lost and read again cannot be told.
+    /// Tokens of this prompt that stand in no step and stood not in the session's first prompt, where these are many: some products
+    /// put files back that they do not log, so that what is lost and read again cannot be told.
     pub unlogged: Option<u64>,
+    /// Whether the log begins in the middle of the session: what such a first prompt holds cannot be told at all.
+    pub is_of_middle: bool,
     /// Whether the log shows at least half of what was replaced: else there may be more than what is told of it.
     pub is_shown: bool,
     /// Things that the summary names and no step before it, of so many that it names; says nothing if that is not shown.
@@ -123,18 +130,29 @@ pub fn audit(data: &Dataset, plan: &Plan, index: usize) -> anyhow::Result<Audit>
         replay(&log, &recipe(variant, &Models::new())?, &tokenizer, &Default::default(), &mut Nobody)
     };
     let sent = replayed("as-sent")?;
-    let bench =
-        Bench { log: &log, sent: &sent, alive: money::alive(&log, &sent, &tariff), tariff, reads: &reads };
+    let bench = Bench {
+        log: &log,
+        sent: &sent,
+        alive: money::alive(&log, &sent, &tariff),
+        tariff,
+        reads: &reads,
+        unseen: Unseen::of(&log, &sent.decisions),
+    };
     let edits = bench.edits(unsent(data, plan, index)?)?;
-    let logged = log.trajectory.steps.iter().filter(|step| step.kind == Kind::Compaction);
-    let logged: BTreeSet<u32> = logged.map(|step| step.segment).collect();
+    let steps = &log.trajectory.steps;
+    let summaries = steps.iter().filter(|step| step.kind == Kind::Compaction);
+    let logged: BTreeSet<u32> = summaries.map(|step| step.segment).collect();
+    let last = steps.iter().rfind(|step| step.is_agent()).map(|step| step.segment);
+    let n_unsent = last.map_or(0, |last| logged.range(last + 1..).count());
     let mut compactions = Vec::new();
     if !logged.is_empty() {
         compactions = bench.compactions(&bridged(data, plan, index)?, &tokenizer)?;
     }
     let n_cleared = (1..log.n_segments).filter(|segment| !logged.contains(segment)).count();
-    let n_unsent = logged.len().saturating_sub(compactions.len());
-    Ok(Audit { compactions, edits, n_cleared, n_unsent })
+    let unlogged = data.usage(index)?.into_iter().filter(|row| row.unlogged_edit).map(|row| row.first_turn);
+    let told = |fall: &Fall| compactions.iter().all(|of| of.change.turn != fall.turn);
+    let falls = unlogged.filter_map(|turn| bench.fall(turn)).filter(told).collect();
+    Ok(Audit { compactions, edits, falls, n_cleared, n_unsent })
 }
 
 /// What one looks for to find what is needed: of a path its last part, of a key with a value the value.
@@ -157,6 +175,7 @@ struct Bench<'a> {
     alive: Vec<f64>,
     tariff: Tariff,
     reads: &'a Reads,
+    unseen: Unseen,
 }
 
 impl Bench<'_> {
@@ -268,8 +287,9 @@ impl Bench<'_> {
         let mut invented = self.invented(bridged, &sources, &summaries)?;
         let mut all = Vec::new();
         for (i, event) in events.iter().enumerate() {
-            let Some(at) = self.decision(event.turn) else { continue };
-            let from = self.step(event.turn);
+            let Some(at) = self.decision(event.turn).map(|at| self.fallen(at)) else { continue };
+            let turn = self.sent.decisions[at].turn;
+            let from = self.step(turn);
             let until = events.get(i + 1).map_or(log.n_steps() as u32, |next| self.step(next.turn));
             let before = i.checked_sub(1).map(|before| (self.step(events[before].turn), &stays[before]));
             let is_gone = |step: u32| stays[i].leave(log, step);
@@ -292,7 +312,8 @@ impl Bench<'_> {
                 is_summary_cost_logged: logged_cost.is_some(),
                 paid_with_summary: self.paid(at, &shorter, summary_cost.unwrap_or(0.0), is_billed),
                 n_names_alone: lost[i].1,
-                unlogged: self.unlogged(at),
+                unlogged: self.unseen.more(log, &self.sent.decisions[at]),
+                is_of_middle: self.unseen.is_of_middle,
                 shown,
                 is_shown: n_steps > 0 && shown.is_none_or(|share| share >= 0.5),
                 invented,
@@ -300,7 +321,12 @@ impl Bench<'_> {
                 words: typed.gone(0..from, until, (&goes, &is_gone), &summaries[i]),
                 change: Change {
                     n_steps,
-                    lost: lost[i].0.iter().map(|need| lost_of(&bridged.log, need)).collect(),
+                    lost: lost[i]
+                        .0
+                        .iter()
+                        .filter(|need| need.turn >= turn)
+                        .map(|need| lost_of(&bridged.log, need))
+                        .collect(),
                     again: self.reads.again(log, from..until, &is_gone),
                     ..change
                 },
@@ -328,6 +354,7 @@ impl Bench<'_> {
         for ((_, unknown), event) in all.iter_mut().zip(&bridged.run.events) {
             let told = self.told(self.step(event.turn));
             unknown.retain(|atom| places.steps(atom).first().is_none_or(|first| *first >= told));
+            unknown.retain(|atom| !typos::stood_alike(self.log, atom, told));
         }
         Ok(all)
     }
@@ -337,19 +364,13 @@ impl Bench<'_> {
         (0..step).rev().find(|&step| self.log.kind(step) == Kind::Compaction).unwrap_or(step)
     }
 
-    /// How much of the prompt before this one the log shows.
+    /// How much of the prompt before this one the log shows, but for what stands in each prompt.
     fn shown(&self, at: usize) -> Option<f64> {
-        let before = &self.sent.decisions[at.checked_sub(1)?];
-        let usage = self.log.usage(before.turn).filter(|usage| usage.input > 0)?;
-        Some((self.log.rate(before.turn)?.counted(before.tokens_sent) / usage.input as f64).min(1.0))
-    }
-
-    /// Tokens of this prompt that are not in the log, as the calls before it have them, if a file may be among them.
-    fn unlogged(&self, at: usize) -> Option<u64> {
-        let (before, decision) = (&self.sent.decisions[at.checked_sub(1)?], &self.sent.decisions[at]);
-        let usage = self.log.usage(decision.turn).filter(|usage| usage.input > 0)?;
-        let more = usage.input as f64 - self.log.rate(before.turn)?.billed(decision.tokens_sent);
-        (more > UNLOGGED).then_some(more as u64)
+        let at = at.checked_sub(1)?;
+        let before = &self.sent.decisions[at];
+        let always = self.unseen.tokens.filter(|_| !self.unseen.is_of_middle).unwrap_or(0.0);
+        let said = (self.billed(at)? as f64 - always).max(1.0);
+        Some((self.log.rate(before.turn)?.counted(before.tokens_sent) / said).min(1.0))
     }
 
     /// What the call that wrote the summary before a turn cost, if the log tells what was counted for it.
@@ -428,6 +449,7 @@ impl Bench<'_> {
             before,
             after: shorter.with,
             is_billed,
+            is_shorter: shorter.saved > 0,
             cost: self.of_provider(decision.turn, is_billed) * debt,
             paid_after: self.paid(at, shorter, 0.0, is_billed),
             n_left: decisions[at + 1..].iter().take_while(|d| segment(d) == segment(decision)).count() as u32,

@@ -70,7 +70,8 @@ impl Stays {
 }
 
 /// Products whose compactions take the first prompt of the user, too, if no record says that it is kept.
-const LEAVE_TASK: [&str; 6] = ["claude-code", "gemini-cli", "kimi-cli", "opencode", "pi", "qwen-code"];
+const LEAVE_TASK: [&str; 7] =
+    ["aider", "claude-code", "gemini-cli", "kimi-cli", "opencode", "pi", "qwen-code"];
 
 /// Whether a step is such a prompt.
 fn leaves(log: &Log, step: u32) -> bool {

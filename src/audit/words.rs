@@ -79,25 +79,23 @@ impl<'a> Typed<'a> {
         let mut last = None;
         for Sentence { step, text, run } in self.sentences(steps.clone()).filter(|of| goes(of.step)) {
             let of = words(text);
+            let is_there =
+                |of: &[u64]| summary.hold(of) || self.sources.texts_with(of).any(|step| stands(step as u32));
             // A tag is what a harness put there.
-            if text.starts_with('<')
-                || of.len() < LEAST
-                || self.said.get(&of) != Some(&1)
-                || summary.hold(&of)
-                || self.sources.texts_with(&of).any(|step| stands(step as u32))
-            {
+            if text.starts_with('<') || of.len() < LEAST || self.said.get(&of) != Some(&1) || is_there(&of) {
                 continue;
             }
+            let text = without(text, &|line| is_there(&words(line)));
             let place = run.map(|run| (step, run));
             match found.last_mut().filter(|_| place.is_some() && place == last) {
                 Some(words) => {
                     words.text += "\n";
-                    words.text += text;
+                    words.text += &text;
                     words.n_pasted += 1;
                 }
                 None => found.push(Words {
                     turn: self.log.turn_of(step),
-                    text: text.to_owned(),
+                    text,
                     n_pasted: usize::from(place.is_some()),
                 }),
             }
@@ -127,6 +125,12 @@ impl<'a> Typed<'a> {
             typed_parts(text).into_iter().flat_map(move |part| runs(text, part)).flat_map(of_run)
         })
     }
+}
+
+/// The lines of a sentence that are not there; all of them where each is, in another order.
+fn without(text: &str, is_there: &dyn Fn(&str) -> bool) -> String {
+    let gone: Vec<&str> = text.lines().filter(|line| !is_there(line)).collect();
+    if gone.is_empty() { text.to_owned() } else { gone.join("\n") }
 }
 
 /// A text without tags of a harness, what stands between them, and images.

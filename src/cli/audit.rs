@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::once::read;
 use super::{ExitStatus, Output, catalogue, count, inspect, print};
-use crate::audit::{Audit, Change, Compaction, Lost, Words, audit};
+use crate::audit::{Audit, Change, Compaction, Fall, Lost, Words, audit};
 use crate::experiment::Plan;
 use crate::scores::money::Prices;
 use crate::store::TrajectoryRow;
@@ -22,7 +22,8 @@ const SHOWN: usize = 5;
 /// Reads the logs and says of each compaction that they record: when it was, how much shorter it made the prompt, what that
 /// cost and when it had paid, what was lost and used again later, what the summary names that stood nowhere before, what the user
 /// had typed or pasted and stands nowhere word for word any more, and which files were read again although unchanged. Of single
-/// results that were taken out or shortened it says when, how much, what was lost and what was read again. No model is asked, nothing is kept.
+/// results that were taken out or shortened it says when, how much, what was lost and what was read again; and it says where the
+/// prompt fell by the provider's count and no record says why. No model is asked, nothing is kept.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   trajpress audit ~/.claude/projects/mine/session.jsonl
@@ -46,18 +47,27 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let indices: Vec<usize> = (0..data.entries().len()).collect();
     let rows = data.trajectory_rows(&indices)?;
     let acting = |&index: &usize| data.entries()[index].is_edited || rows[index].n_segments > 1;
-    let touched: Vec<usize> = indices.iter().copied().filter(acting).collect();
+    let fell = data.fell()?;
+    let touched = indices.iter().filter(|index| acting(index) || fell.contains(&data.entries()[**index].id));
+    let touched: Vec<usize> = touched.copied().collect();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let audits: Vec<(usize, Audit)> = pool.install(|| {
         let one = |&index: &usize| Ok((index, audit(&data, &plan, index)?));
         touched.par_iter().map(one).collect::<anyhow::Result<_>>()
     })?;
-    let told: Vec<(&TrajectoryRow, &Audit)> = audits.iter().map(|(i, audit)| (&rows[*i], audit)).collect();
+    let has_any = |audit: &Audit| is_acted(audit) || !audit.falls.is_empty();
+    let told = audits.iter().filter(|(_, audit)| has_any(audit));
+    let told: Vec<(&TrajectoryRow, &Audit)> = told.map(|(i, audit)| (&rows[*i], audit)).collect();
     match output.json {
         true => print(&escape::json(&as_json(&told, rows.len()))?)?,
         false => print(&as_text(&told, rows.len()))?,
     }
     Ok(ExitStatus::Done)
+}
+
+/// Whether the log records that something was done.
+fn is_acted(audit: &Audit) -> bool {
+    !audit.compactions.is_empty() || !audit.edits.is_empty() || audit.n_cleared + audit.n_unsent > 0
 }
 
 /// Price x tokens in dollars; none where the prices of the session's model are not known.
@@ -82,7 +92,7 @@ fn as_json(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> Value {
         });
         json!({
             "turn": change.turn, "time": change.time.map(time), "prompt_before": change.before, "prompt_after": change.after,
-            "billed": change.is_billed, "cost_of_lost_cache": dollars(row, change.cost),
+            "billed": change.is_billed, "shorter": change.is_shorter, "cost_of_lost_cache": dollars(row, change.cost),
             "paid_after_calls": change.paid_after.filter(|n| *n <= change.n_left), "calls_left": change.n_left,
             "steps": change.n_steps, "lost": lost.collect::<Vec<_>>(),
             "read_again": again.map(|a| json!({"path": a.path, "before": a.before, "turn": a.turn, "tokens": a.tokens})).collect::<Vec<_>>(),
@@ -113,18 +123,21 @@ fn as_json(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> Value {
                 "named_nowhere_before" => of.is_shown,
                 _ => of.is_shown || !is_empty(&value[key]),
             };
-            if !is_told || is_of_first && of.unlogged.is_some() {
+            if !is_told || is_of_first && (of.is_of_middle || of.unlogged.is_some()) {
                 value[key] = Value::Null;
             }
         }
         value
     };
     let sessions = told.iter().map(|(row, audit)| {
+        let falls = audit.falls.iter().map(|fall| {
+            json!({"turn": fall.turn, "time": fall.time.map(time), "prompt_before": fall.before, "prompt_after": fall.after})
+        });
         json!({
             "session": row.trajectory, "source": row.source, "format": row.format, "model": row.model,
             "compactions": audit.compactions.iter().map(|of| compaction(row, of)).collect::<Vec<_>>(),
             "edits": audit.edits.iter().map(|of| change(row, of)).collect::<Vec<_>>(),
-            "begun_anew": audit.n_cleared, "compacted_at_the_end": audit.n_unsent,
+            "fell_without_a_record": falls.collect::<Vec<_>>(), "begun_anew": audit.n_cleared, "compacted_at_the_end": audit.n_unsent,
         })
     });
     json!({ "sessions_read": n_sessions, "sessions": sessions.collect::<Vec<_>>() })
@@ -144,15 +157,22 @@ fn as_text(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> String {
     let n_compactions: usize = told.iter().map(|(_, audit)| audit.compactions.len()).sum();
     let n_edits: usize = told.iter().map(|(_, audit)| audit.edits.len()).sum();
     let sessions = count(n_sessions as u64, "session");
-    if told.is_empty() {
-        return format!("{sessions}: none of them records that its past was compacted or edited.\n");
+    let n_acted = told.iter().filter(|(_, audit)| is_acted(audit)).count();
+    let mut text = match n_acted {
+        0 => format!("{sessions}: none of them records that its past was compacted or edited.\n"),
+        n => format!(
+            "{sessions}, {n} compacted or edited: {}, {}.\n",
+            count(n_compactions as u64, "compaction"),
+            count(n_edits as u64, "edit")
+        ),
+    };
+    let n_fell = (told.len() - n_acted) as u64;
+    if n_fell > 0 {
+        text += &format!("In {} without such a record the prompt fell.\n", count(n_fell, "session"));
     }
-    let mut text = format!(
-        "{sessions}, {} compacted or edited: {}, {}.\n",
-        told.len(),
-        count(n_compactions as u64, "compaction"),
-        count(n_edits as u64, "edit")
-    );
+    if told.is_empty() {
+        return text;
+    }
     for (row, audit) in told {
         text += &session(row, audit);
     }
@@ -177,6 +197,13 @@ fn session(row: &TrajectoryRow, audit: &Audit) -> String {
         if n > 0 {
             text += &format!("  {what}: {}\n", count(n as u64, "time"));
         }
+    }
+    for Fall { turn, time, before, after } in &audit.falls {
+        let when = when(*time);
+        let [before, after] = [*before, *after].map(indicatif::HumanCount);
+        text += &format!(
+            "  the prompt fell before turn {turn}, {when}{before} -> {after} tokens, and no record says why\n"
+        );
     }
     for of in &audit.compactions {
         text += &compaction(row, of);
@@ -234,6 +261,9 @@ fn compaction(row: &TrajectoryRow, of: &Compaction) -> String {
     // Of what is not shown an empty list says nothing.
     let is_told = |n: usize| of.is_shown || n > 0;
     match of.unlogged {
+        _ if of.is_of_middle => {
+            text += "    the log begins in the middle of the session: lost and read again cannot be told\n"
+        }
         Some(n) => {
             text += &format!(
                 "    {} of this prompt are not in the log: lost and read again cannot be told here\n",
@@ -245,7 +275,8 @@ fn compaction(row: &TrajectoryRow, of: &Compaction) -> String {
         }
         None => {}
     }
-    if of.n_names_alone > 0 && of.unlogged.is_none() {
+    let is_first_known = of.unlogged.is_none() && !of.is_of_middle;
+    if of.n_names_alone > 0 && is_first_known {
         let n = count(of.n_names_alone as u64, "more thing");
         text += &format!("      {n} stood there by name alone\n");
     }
@@ -256,7 +287,7 @@ fn compaction(row: &TrajectoryRow, of: &Compaction) -> String {
     if is_told(of.words.len()) {
         text += &listed("words of the user that are gone", &of.words, words);
     }
-    if of.unlogged.is_none() && is_told(of.change.again.len()) {
+    if is_first_known && is_told(of.change.again.len()) {
         text += &again(&of.change);
     }
     text
@@ -274,9 +305,14 @@ fn words(words: &Words) -> String {
 /// When, and from how many to how many tokens.
 fn prompt(change: &Change) -> String {
     let by = if change.is_billed { "as billed" } else { "as counted here" };
-    let when = change.time.map_or(String::new(), |micros| format!("{}, ", time(micros)));
+    let when = when(change.time);
     let [before, after] = [change.before, change.after].map(indicatif::HumanCount);
-    format!("{when}prompt {before} -> {after} tokens {by}")
+    let not = if change.is_shorter { "" } else { ", which is not shorter" };
+    format!("{when}prompt {before} -> {after} tokens {by}{not}")
+}
+
+fn when(micros: Option<i64>) -> String {
+    micros.map_or(String::new(), |micros| format!("{}, ", time(micros)))
 }
 
 /// After how many calls shorter prompts had paid for it.

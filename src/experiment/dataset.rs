@@ -3,7 +3,7 @@
 //! Knows which trajectories there are and where their rows stand; loads the rows of the ones asked
 //! for. What stays in memory is a small entry a trajectory. Replays nothing.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -249,6 +249,16 @@ impl Dataset {
             self.usage.scan(row_group, |rows| found.extend(own(rows)))?;
         }
         Ok(found)
+    }
+
+    /// Ids of the trajectories whose prompt fell by the provider's count, and no record says why.
+    pub fn fell(&self) -> anyhow::Result<HashSet<String>> {
+        let mut ids = HashSet::new();
+        for row_group in 0..self.usage.row_groups().len() {
+            let fell = |rows: Vec<UsageRow>| rows.into_iter().filter(|row| row.unlogged_edit);
+            self.usage.scan(row_group, |rows| ids.extend(fell(rows).map(|row| row.trajectory)))?;
+        }
+        Ok(ids)
     }
 
     /// A trajectory with its steps.

@@ -22,8 +22,13 @@ const END: &str = "  ";
 
 const TITLE: &str = "# aider chat started at ";
 
-/// What Aider says when a command of the user cleared the history.
-const CLEARED: &str = "chat history cleared";
+/// Commands of the user that clear the history: not each version says so. And what Aider says then.
+const CLEAR: [&str; 2] = ["/clear", "/reset"];
+const CLEARED: [&str; 3] = [
+    "All chat history cleared.",
+    "All files dropped and chat history cleared.",
+    "Reset complete: all files dropped and chat history cleared.",
+];
 
 #[derive(Clone, Copy, PartialEq)]
 enum Who {
@@ -80,9 +85,19 @@ fn finish(start: Option<&str>, lines: &[&str], sink: &mut Sink<'_>) {
     let mut draft = Draft::new();
     let mut time = start.and_then(parse_iso);
     let (mut speaker, mut is_asked) = (Who::Aider, false);
+    // Whether there is a history since it was cleared, and whether it was cleared just now.
+    let (mut is_begun, mut is_cleared) = (false, false);
     for (i, block) in blocks.iter().enumerate() {
         draft.at(i, time.take());
         let text = block.text.clone();
+        if block.who != Who::Aider && is_cleared {
+            clear(&mut is_begun, &mut draft);
+        }
+        is_cleared = match block.who {
+            Who::User => CLEAR.contains(&text.trim()),
+            Who::Aider => is_cleared || text.lines().any(|line| CLEARED.contains(&line)),
+            Who::Reply => false,
+        };
         match block.who {
             Who::User => {
                 draft.user(text);
@@ -90,6 +105,7 @@ fn finish(start: Option<&str>, lines: &[&str], sink: &mut Sink<'_>) {
             }
             Who::Reply if !is_asked && count(i).is_none() => draft.notice(text),
             Who::Reply => {
+                is_begun = true;
                 draft.begin_call();
                 draft.usage(count(i));
                 draft.agent(Kind::Message, text);
@@ -99,6 +115,9 @@ fn finish(start: Option<&str>, lines: &[&str], sink: &mut Sink<'_>) {
         if block.who != Who::Aider {
             speaker = block.who;
         }
+    }
+    if is_cleared {
+        clear(&mut is_begun, &mut draft);
     }
     let said = |mark: &str| {
         let own = blocks.iter().filter(|block| block.who == Who::Aider);
@@ -116,21 +135,24 @@ fn finish(start: Option<&str>, lines: &[&str], sink: &mut Sink<'_>) {
     draft.finish(about, sink);
 }
 
-/// What Aider says of its own: all but what it counted. A cleared history is a compaction without text.
+/// A cleared history is a compaction without text.
+fn clear(is_begun: &mut bool, draft: &mut Draft) {
+    if std::mem::take(is_begun) {
+        draft.compaction(String::new());
+    }
+}
+
+/// What Aider says of its own: all but what it counted.
 fn read_own(text: &str, is_behind_reply: bool, draft: &mut Draft) {
     let words: Vec<&str> = text.lines().filter(|line| counted(line).is_none()).collect();
     let words = words.join("\n");
     if words.trim().is_empty() {
         return;
     }
-    let is_cleared = words.contains(CLEARED);
     if is_behind_reply {
         draft.observation(words, None);
     } else {
         draft.notice(words);
-    }
-    if is_cleared {
-        draft.compaction(String::new());
     }
 }
 
@@ -263,6 +285,24 @@ Sure.
         let said: Vec<_> = runs[0].steps.iter().map(|s| (s.role.name(), s.text.as_str())).collect();
         assert_eq!(said, [("agent", "Sure.")]);
         assert_eq!(runs[0].steps[0].usage.as_ref().map(|usage| usage.input), Some(1000));
+    }
+
+    /// Not each version says something behind `/clear`; what a reply says that was echoed clears nothing, and nothing is there to
+    /// be cleared before the first reply.
+    #[test]
+    fn a_history_is_cleared_by_the_user() {
+        let segments = |text: &str| -> Vec<u32> {
+            let text = format!("# aider chat started at 2025-01-02 03:04:05\n\n#### go  \n\n{text}");
+            let steps = runs(&text).0.remove(0).steps;
+            steps.iter().filter(|step| step.is_agent()).map(|step| step.segment).collect()
+        };
+        let next = "#### next  \n\nSure.\n\n";
+        assert_eq!(segments(&format!("One.\n\n#### /clear  \n\n{next}")), [0, 1]);
+        let said = "#### /reset  \n> All files dropped and chat history cleared.  \n\n";
+        assert_eq!(segments(&format!("One.\n\n{said}{next}#### /clear\n\n{next}")), [0, 1, 2]);
+        let echoed = "> The reply has no edit  \n>     say(\"Reset complete: all files dropped and chat history cleared.\")  \n\n";
+        assert_eq!(segments(&format!("One.\n\n{echoed}{next}")), [0, 0]);
+        assert_eq!(segments(&format!("{said}{next}")), [0]);
     }
 
     #[test]

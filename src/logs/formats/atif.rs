@@ -4,7 +4,7 @@
 //! - Sub-agents that are embedded are runs of their own, linked by `parent`.
 //! - Copied context (`is_copied_context`) stood in the prompts and was no part of this run: but for the task, it is kept as a
 //!   demonstration.
-//! - A step that says that the context was replaced is a compaction, with the words that follow it. A file that ends with it goes
+//! - A step that says that the context was replaced is a compaction, with the words that follow it. A file that ends with it may go
 //!   on in another one, of the same session.
 //!
 //! Rewards are not in these files.
@@ -115,10 +115,8 @@ fn finish(run: Run, parent: Option<String>, depth: usize, sink: &mut Sink<'_>) {
     let mut reader = Reader { model: agent.model_name, ..Reader::default() };
     // Replies that name no model are of this one.
     reader.model.iter().for_each(|model| draft.model(model));
-    let steps = run.steps.unwrap_or_default().0;
-    let n_steps = steps.len();
-    for (i, step) in steps.into_iter().enumerate() {
-        reader.read(i, i + 1 == n_steps, step, &mut draft);
+    for (i, step) in run.steps.unwrap_or_default().0.into_iter().enumerate() {
+        reader.read(i, step, &mut draft);
     }
     reader.compact(&mut draft);
     let about = Trajectory {
@@ -151,7 +149,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn read(&mut self, i: usize, is_last: bool, step: Step, draft: &mut Draft) {
+    fn read(&mut self, i: usize, step: Step, draft: &mut Draft) {
         let time = step.timestamp.and_then(|time| time.time(&mut draft.losses));
         let is_agent = step.source.as_deref() == Some("agent");
         if is_agent {
@@ -162,7 +160,7 @@ impl Reader {
             return self.copied(step, draft);
         }
         let kind = step.extra.as_ref().and_then(|extra| extra.context.as_ref()?.kind.as_deref());
-        if kind == Some("compaction") && !is_last {
+        if kind == Some("compaction") {
             self.compact(draft);
             self.compaction = Some(Default::default());
         }
@@ -353,6 +351,17 @@ mod tests {
             outline(&t[0]),
             ["0 0 message List.", "0 1 message ls", "1 2 compaction So far: ls.", "1 2 message Done."]
         );
+    }
+
+    /// The run goes on in another file, or not at all.
+    #[test]
+    fn a_compaction_at_the_end_is_one() {
+        let (t, _) = runs(
+            r#"{"schema_version":"ATIF-v1.7","session_id":"s1","agent":{"name":"toy"},"steps":[
+            {"source":"user","message":"List."},{"source":"agent","message":"ls"},
+            {"source":"system","message":"Handed on.","extra":{"context_management":{"type":"compaction"}}}]}"#,
+        );
+        assert_eq!(outline(&t[0]), ["0 0 message List.", "0 1 message ls", "1 2 compaction Handed on."]);
     }
 
     #[test]

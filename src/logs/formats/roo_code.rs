@@ -4,7 +4,7 @@
 //!
 //! Calls are blocks with ids, or in the older dialect elements of XML in the text ([`xml`]), answered by blocks that begin
 //! with `[tool ...] Result:`. A summary (`isSummary`) takes the place of what stands before it, and so does the mark of a
-//! truncation. Where the messages are not there, the run is read from what was shown ([`ui`]).
+//! truncation; what Cline leaves out of the prompts it notes beside what it shows. Where the messages are not there, the run is read from what was shown ([`ui`]).
 
 use std::collections::BTreeMap;
 
@@ -117,7 +117,12 @@ fn read(files: &[File], sink: &mut Sink<'_>) {
     if messages.is_empty() {
         ui::read_all(shown, &mut draft);
     } else {
-        let compactions = compactions(&messages, &shown, &mut draft.losses);
+        let truncations = truncations(&messages, &shown);
+        let is_truncated = !truncations.is_empty();
+        let compactions = match is_truncated {
+            true => truncations,
+            false => compactions(&messages, &shown, &mut draft.losses),
+        };
         let mut shown = ui::Calls::of(shown, &mut draft.losses);
         let mut texts: Vec<String> = vec![String::new(); messages.len()];
         let compact = |before: usize, texts: &mut [String], draft: &mut Draft| {
@@ -134,8 +139,10 @@ fn read(files: &[File], sink: &mut Sink<'_>) {
                 texts[i] = message.content.unwrap_or_default().into_text(&mut draft.losses);
                 continue;
             }
-            let kept = compactions.iter().rposition(|(at, mark, _)| (mark + 1..*at).contains(&i));
-            draft.keep_to(kept.map(|n| n as u32 + 1));
+            let kept = |(at, mark, _): &(usize, usize, _)| {
+                (mark + 1..*at).contains(&i) || is_truncated && i < ui::FIRST_STAY
+            };
+            draft.keep_to(compactions.iter().rposition(kept).map(|n| n as u32 + 1));
             reader.read(i, message, &mut shown, &mut draft);
         }
         compact(texts.len(), &mut texts, &mut draft);
@@ -184,6 +191,15 @@ fn compactions(
     losses.add_n("compaction that the messages do not hold any more", told.len() as u64);
     found.sort_by_key(|(at, mark, _)| (*at, *mark));
     found
+}
+
+/// The same where messages were left out of the prompts and have no marks.
+fn truncations(messages: &[Message], shown: &[Shown]) -> Vec<(usize, usize, Option<f64>)> {
+    if messages.iter().any(Message::is_mark) {
+        return Vec::new();
+    }
+    let all = ui::truncations(shown).into_iter().map(|of| (of.message, of.end, None));
+    all.filter(|(at, end, _)| end < at && *at < messages.len()).collect()
 }
 
 /// What a list holds, by its first item; none if it is no list.

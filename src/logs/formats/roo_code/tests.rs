@@ -175,3 +175,73 @@ fn files_of_a_folder_are_one_task() {
     ];
     assert_eq!(together(&names), [vec![0, 2], vec![4, 3]]);
 }
+
+/// Cline sends a part of the messages no more, and notes which beside what it shows: the first two and what came later stay.
+#[test]
+fn what_cline_left_out_of_the_prompts_is_a_compaction() {
+    let shown = |index: i32, range: &str, rest: &str| {
+        let range = if range.is_empty() {
+            String::new()
+        } else {
+            format!(r#","conversationHistoryDeletedRange":{range}"#)
+        };
+        format!(
+            r#"{{"ts":17000000{:02}000,"type":"say","conversationHistoryIndex":{index}{range},{rest}}}"#,
+            index + 10
+        )
+    };
+    let call = |index, range| shown(index, range, r#""say":"api_req_started","text":"{}""#);
+    let says = |index, range, text: &str| shown(index, range, &format!(r#""say":"text","text":"{text}""#));
+    let list = [
+        shown(-1, "", r#""say":"text","text":"Fix it.""#),
+        call(-1, ""),
+        says(0, "", "one"),
+        call(1, ""),
+        says(2, "", "two"),
+        call(3, ""),
+        says(4, "", "three"),
+        // The call is told before its prompt is cut.
+        call(5, ""),
+        says(6, "[2,3]", "four"),
+        call(7, "[2,3]"),
+        says(8, "[2,5]", "five"),
+    ];
+    let list = format!("[{}]", list.join(","));
+    let of = |t: &crate::trajectory::Trajectory| -> Vec<String> {
+        let kept = |s: &crate::trajectory::Step| s.kept_to.map_or(String::new(), |to| format!(" to {to}"));
+        let line = |s: &crate::trajectory::Step| format!("{} {}{}", s.segment, s.text, kept(s));
+        t.steps.iter().map(line).collect()
+    };
+    let (t, _, losses) = read(&[("t/abc/ui_messages.json", &list)]);
+    let alone = ["0 Fix it.", "0 one to 2", "0 two", "0 three to 1", "1 ", "1 four to 2", "2 ", "2 five"];
+    assert_eq!((of(&t), losses), (alone.map(str::to_owned).to_vec(), Vec::new()));
+    let said = ["one", "two", "three", "four", "five"];
+    let messages: Vec<String> = said
+        .iter()
+        .enumerate()
+        .map(|(i, said)| {
+            let user = if i == 0 { "Fix it.".to_owned() } else { format!("[ERROR] {i}") };
+            format!(r#"{{"role":"user","content":"{user}"}},{{"role":"assistant","content":"{said}"}}"#)
+        })
+        .collect();
+    let messages = format!("[{}]", messages.join(","));
+    let (t, ..) =
+        read(&[("t/abc/api_conversation_history.json", &messages), ("t/abc/ui_messages.json", &list)]);
+    assert_eq!(
+        of(&t),
+        [
+            "0 Fix it.",
+            "0 one to 2",
+            "0 [ERROR] 1",
+            "0 two",
+            "0 [ERROR] 2 to 1",
+            "0 three to 1",
+            "1 ",
+            "1 [ERROR] 3 to 2",
+            "1 four to 2",
+            "2 ",
+            "2 [ERROR] 4",
+            "2 five"
+        ]
+    );
+}

@@ -8,7 +8,7 @@ use crate::logs::formats::reading::fields::Embedded;
 use crate::logs::formats::reading::reply::{Call as ToolCall, Reply};
 use crate::logs::formats::reading::scalar::Scalar;
 use crate::logs::formats::reading::usage::dollars;
-use crate::logs::formats::reading::{Draft, record};
+use crate::logs::formats::reading::{Draft, List, record};
 use crate::trajectory::Usage;
 
 record! {
@@ -20,6 +20,8 @@ record! {
         reasoning: String = "reasoning",
         partial: Scalar = "partial",
         condense: Condense = "contextCondense" | "contextTruncation",
+        index: Scalar = "conversationHistoryIndex",
+        left_out: List<Scalar> = "conversationHistoryDeletedRange",
     }
 
     struct Condense in "roo.shown.condense" {
@@ -89,6 +91,45 @@ pub(super) fn compactions(shown: &[Shown], losses: &mut Losses) -> Vec<Compactio
     shown.iter().filter(is_one).map(of).collect()
 }
 
+/// So many first messages are left out by no truncation.
+pub(super) const FIRST_STAY: usize = 2;
+
+/// Where Cline sent a part of the messages no more: it notes what that was beside all that it shows from then on.
+pub(super) struct Truncation {
+    /// The call that was the first without it, by its place among what was shown.
+    call: usize,
+    /// The newest message of the prompt of that call, and the last one that is left out.
+    pub(super) message: usize,
+    pub(super) end: usize,
+}
+
+/// The truncations in their order, each of more than the one before. What was condensed needs none.
+pub(super) fn truncations(shown: &[Shown]) -> Vec<Truncation> {
+    let mut found: Vec<Truncation> = Vec::new();
+    if shown.iter().any(|shown| shown.say.as_deref() == Some("condense_context")) {
+        return found;
+    }
+    let mut call = 0;
+    for (at, message) in shown.iter().enumerate() {
+        if message.say.as_deref() == Some("api_req_started") {
+            call = at;
+        }
+        let end = message.left_out.as_ref().and_then(|range| range.0.get(1)?.count());
+        let Some(end) = end.map(|end| end as usize) else { continue };
+        if found.last().is_none_or(|last| last.end < end && last.call < call) {
+            found.push(Truncation { call, message: shown[call].message(), end });
+        }
+    }
+    found
+}
+
+impl Shown {
+    /// The message of the conversation that it is a part of, or that it asks or answers for.
+    fn message(&self) -> usize {
+        self.index.and_then(Scalar::count).map_or(0, |index| index as usize + 1)
+    }
+}
+
 /// What is known of a call of the model from what was shown.
 #[derive(Default)]
 pub(super) struct Call {
@@ -152,9 +193,13 @@ fn request(text: &str) -> Request {
 pub(super) fn read_all(shown: Vec<Shown>, draft: &mut Draft) {
     let mut reply: Option<Reply> = None;
     let mut is_begun = false;
+    let truncations = truncations(&shown);
     for (i, message) in shown.into_iter().enumerate() {
         let time = message.time.unwrap_or_default().time(&mut draft.losses);
         draft.at(i, time);
+        let of = message.message();
+        let stays = |t: &Truncation| i < t.call && (of < FIRST_STAY || of > t.end);
+        draft.keep_to(truncations.iter().rposition(stays).map(|n| n as u32 + 1));
         let text = message.text.unwrap_or_default();
         let kind = message.say.or(message.ask).unwrap_or_default();
         let end = |draft: &mut Draft, reply: &mut Option<Reply>| {
@@ -165,6 +210,10 @@ pub(super) fn read_all(shown: Vec<Shown>, draft: &mut Draft) {
         match kind.as_str() {
             "api_req_started" => {
                 end(draft, &mut reply);
+                if truncations.iter().any(|of| of.call == i) {
+                    draft.keep_to(None);
+                    draft.compaction(String::new());
+                }
                 reply = Some(Reply::begin(request(&text).usage(), draft));
             }
             "text" if !is_begun => draft.user(text),

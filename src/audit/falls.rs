@@ -1,0 +1,47 @@
+//! Prompts that fell by the provider's count: later than a record says, or without one.
+
+use super::Bench;
+use super::unseen::UNLOGGED;
+
+/// A fall of the prompt by more than this share is more than reminders that went.
+const FALL: f64 = 0.05;
+
+/// A prompt that was shorter than the one before by the provider's count, and no record says why.
+pub struct Fall {
+    pub turn: u32,
+    pub time: Option<i64>,
+    pub before: u64,
+    pub after: u64,
+}
+
+impl Bench<'_> {
+    /// How far the prompt of a turn fell, if that is more than reminders that went.
+    pub(super) fn fall(&self, turn: u32) -> Option<Fall> {
+        let at = self.decision(turn)?;
+        let after = self.billed(at)?;
+        let before = (0..at).rev().find_map(|at| self.billed(at))?;
+        let time = self.log.decided_at(turn);
+        (after as f64 + UNLOGGED < before as f64).then_some(Fall { turn, time, before, after })
+    }
+
+    /// Tokens of a prompt by the provider's count.
+    pub(super) fn billed(&self, at: usize) -> Option<u64> {
+        let usage = self.log.usage(self.sent.decisions[at].turn)?;
+        Some(usage.input).filter(|input| *input > 0)
+    }
+
+    /// The first call whose prompt is shorter, where the first behind a record had the old one still: some products log a compaction
+    /// before they send it.
+    pub(super) fn fallen(&self, at: usize) -> usize {
+        let decisions = &self.sent.decisions;
+        let billed = |at: usize| self.billed(at).map(|n| n as f64);
+        let fell = |at: usize| billed(at) < billed(at - 1).map(|n| (1.0 - FALL) * n) && billed(at).is_some();
+        let is_late = at > 0
+            && billed(at) >= billed(at - 1)
+            && billed(at - 1).is_some()
+            && decisions[at].tokens_sent < decisions[at - 1].tokens_sent;
+        let segment = |at: usize| self.log.turns[decisions[at].turn as usize].segment;
+        let mut later = (at + 1..decisions.len()).take_while(|&i| is_late && segment(i) == segment(at));
+        later.find(|&i| fell(i)).unwrap_or(at)
+    }
+}

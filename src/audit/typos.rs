@@ -1,0 +1,51 @@
+//! Quotations in which a mistake of typing was mended.
+
+use crate::context::log::Log;
+
+/// Shorter runs of words may be another's.
+const LEAST: usize = 4;
+/// Letters that are another one, too many, or change places.
+const MOST: usize = 2;
+
+/// Whether the words of a quotation stand in a step before `until` with one of them spelled a little differently.
+pub(super) fn stood_alike(log: &Log, quote: &str, until: u32) -> bool {
+    let quote: Vec<&str> = words(quote).collect();
+    let before = || log.trajectory.steps[..until as usize].iter();
+    quote.len() >= LEAST
+        && before().any(|step| {
+            let said: Vec<&str> = words(&step.text).collect();
+            said.windows(quote.len()).any(|said| is_alike(said, &quote))
+        })
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
+}
+
+fn is_alike(said: &[&str], quote: &[&str]) -> bool {
+    let mut others = said.iter().zip(quote).filter(|(a, b)| !a.eq_ignore_ascii_case(b));
+    let Some((a, b)) = others.next() else { return true };
+    let is_word = |word: &str| word.chars().all(char::is_alphabetic);
+    others.next().is_none()
+        && is_word(a)
+        && is_word(b)
+        && strsim::damerau_levenshtein(&a.to_lowercase(), &b.to_lowercase()) <= MOST
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_word_is_spelled_differently() {
+        let log = Log::script(
+            "user: I think by file is to much, thats rigth\naction: ls\nobservation: port 8080 is in use now",
+        );
+        let stood = |quote: &str| stood_alike(&log, quote, 3);
+        assert!(stood("by file is too much") && stood("too much, thats rigth"));
+        assert!(!stood_alike(&log, "port 8080 is in use", 2), "it came later");
+        // Another word, two words, a number, and too few words.
+        let others = ["by file is never much", "by filed is too much", "port 8081 is in use", "is too much"];
+        assert_eq!(others.map(stood), [false; 4]);
+    }
+}
