@@ -6,7 +6,7 @@
 //! ones the oldest, until a budget is left; the newest pair never goes.
 //!
 //! The budget of the seed is 2,000 tokens, of talks of thirty short turns. Of the scopes of coding agents that is nearly nothing, so that
-//! pruning to it is dropping all: without `max_tokens` it is a share of all that was compressed so far, where that is more.
+//! pruning to it is dropping all: without `max_tokens` it is a share of all that was compressed so far, where that is more; of 10,000 tokens at most.
 //!
 //! By the seed the newest pair counts, too, and the score alone orders (`counts = "all"`, `order = "score"`). So a pair of 2,000 tokens takes all
 //! before it along, and a short statement that rates 5 goes before a page that rates 6 for its length: of padded talks (statements of ten
@@ -44,7 +44,7 @@ params! {
         pair: Option<Pair> = (of the rules),
         /// Tokens that are left, at most; without it `share` tells.
         max_tokens: Option<u64> = (of the share),
-        /// Share of all that was compressed so far that is left, at most; 2,000 tokens may be in any case.
+        /// Share of all that was compressed so far that is left, at most: from 2,000 to 10,000 tokens.
         share: f64 = 0.3 (from 0 to 1),
         /// Whose tokens count against the budget: those older than the newest turns, or all.
         counts: Counts = "older",
@@ -57,6 +57,8 @@ params! {
 
 /// Tokens that are left in any case where no budget is given: the seed's.
 const LEAST: u64 = 2000;
+/// And at most, so that an event of a long log costs no more than one of a short log.
+const MOST: u64 = 10_000;
 
 /// What was compressed so far.
 #[derive(Default)]
@@ -74,7 +76,7 @@ impl Taken {
             self.tokens += u64::from(scope.log.tokens[step as usize]);
             self.until = step + 1;
         }
-        max_tokens.unwrap_or(LEAST.max((share * self.tokens as f64) as u64))
+        max_tokens.unwrap_or(((share * self.tokens as f64) as u64).clamp(LEAST, MOST))
     }
 }
 

@@ -46,7 +46,7 @@ params! {
         sentences: String = "3 to 4",
         /// Tokens that are left, at most; without it `share` tells.
         max_tokens: Option<u64> = (of the share),
-        /// Share of all that was compressed so far that is left, at most; 2,000 tokens may be in any case.
+        /// Share of all that was compressed so far that is left, at most: from 2,000 to 10,000 tokens.
         share: f64 = 0.3 (from 0 to 1),
         /// Whose tokens count against the budget: those older than the newest turns, or all.
         counts: Counts = "older",

@@ -63,12 +63,12 @@ fn a_share_of_long_logs_is_left() {
     let tool = |i: usize| {
         format!("action: cat src/part{i}.py\nobservation: {}\n", format!("line {i} of the file~").repeat(120))
     };
-    let script: String = (0..40).map(tool).collect();
+    let script: String = (0..22).map(tool).collect();
     let log = Log::script(&format!("user: Mend it.\n{script}agent: end"));
     for (strategy, params, range) in [
         ("prune-importance", "", 0.2..=0.3),
         ("prune-importance", "share = 0.6", 0.5..=0.6),
-        ("prune-importance", "max_tokens = 2000", 0.0..=0.23),
+        ("prune-importance", "max_tokens = 2000", 0.0..=0.28),
         ("tri-level", "high = 0.0\nlow = -1.0", 0.2..=0.35),
     ] {
         let run = run((strategy, params), ("turns", "n = 10"), &log);
@@ -79,7 +79,7 @@ fn a_share_of_long_logs_is_left() {
         };
         let shares: Vec<f64> = run.events.iter().map(of).collect();
         assert!(
-            shares.len() >= 3 && shares.iter().all(|share| range.contains(share)),
+            shares.len() >= 2 && shares.iter().all(|share| range.contains(share)),
             "{strategy} {params}: {shares:?}"
         );
     }
