@@ -36,9 +36,9 @@ impl Bench<'_> {
         let decisions = &self.sent.decisions;
         let billed = |at: usize| self.billed(at).map(|n| n as f64);
         let fell = |at: usize| billed(at) < billed(at - 1).map(|n| (1.0 - FALL) * n) && billed(at).is_some();
+        let is_old = |old: f64, new: f64| new >= old && new <= (1.0 + FALL) * old;
         let is_late = at > 0
-            && billed(at) >= billed(at - 1)
-            && billed(at - 1).is_some()
+            && billed(at - 1).zip(billed(at)).is_some_and(|(old, new)| is_old(old, new))
             && decisions[at].tokens_sent < decisions[at - 1].tokens_sent;
         let segment = |at: usize| self.log.turns[decisions[at].turn as usize].segment;
         let mut later = (at + 1..decisions.len()).take_while(|&i| is_late && segment(i) == segment(at));

@@ -92,8 +92,8 @@ pub struct Compaction {
     /// Tokens of this prompt that stand in no step and stood not in the session's first prompt, where these are many: some products
     /// put files back that they do not log, so that what is lost and read again cannot be told.
     pub unlogged: Option<u64>,
-    /// Whether the log begins in the middle of the session: what such a first prompt holds cannot be told at all.
-    pub is_of_middle: bool,
+    /// Whether it is known how much that is: not where the log begins in the middle of the session.
+    pub is_prompt_known: bool,
     /// Whether the log shows at least half of what was replaced: else there may be more than what is told of it.
     pub is_shown: bool,
     /// Things that the summary names and no step before it, of so many that it names; says nothing if that is not shown.
@@ -313,7 +313,7 @@ impl Bench<'_> {
                 paid_with_summary: self.paid(at, &shorter, summary_cost.unwrap_or(0.0), is_billed),
                 n_names_alone: lost[i].1,
                 unlogged: self.unseen.more(log, &self.sent.decisions[at]),
-                is_of_middle: self.unseen.is_of_middle,
+                is_prompt_known: self.unseen.is_known(log, &self.sent.decisions[at]),
                 shown,
                 is_shown: n_steps > 0 && shown.is_none_or(|share| share >= 0.5),
                 invented,

@@ -6,6 +6,9 @@ use crate::replay::Decision;
 /// Fewer tokens of a prompt that no step accounts for may be reminders, or a rate that is not exact.
 pub(super) const UNLOGGED: f64 = 3_000.0;
 
+/// Who puts files and a map of them into prompts, and logs neither.
+const WITHOUT_FILES: &str = "aider";
+
 /// What the first prompt of a session holds beside its steps: system prompt and tools, which stand in each prompt.
 #[derive(Default)]
 pub(super) struct Unseen {
@@ -25,6 +28,12 @@ impl Unseen {
         let later = firsts.filter_map(|of| of.iter().find_map(|d| missing(log, d)));
         let least = later.fold(tokens, f64::min);
         Unseen { tokens: Some(tokens), is_of_middle: least + UNLOGGED < tokens }
+    }
+
+    /// Whether it is known how much of a prompt is not in the log, if that is known of any.
+    pub(super) fn is_known(&self, log: &Log, decision: &Decision) -> bool {
+        let logs_files = log.trajectory.agent.as_deref() != Some(WITHOUT_FILES);
+        logs_files && !self.is_of_middle && (self.tokens.is_none() || missing(log, decision).is_some())
     }
 
     /// Tokens of a prompt that stand in no step and were not in the first one, if a file may be among them.

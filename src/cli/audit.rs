@@ -123,7 +123,7 @@ fn as_json(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> Value {
                 "named_nowhere_before" => of.is_shown,
                 _ => of.is_shown || !is_empty(&value[key]),
             };
-            if !is_told || is_of_first && (of.is_of_middle || of.unlogged.is_some()) {
+            if !is_told || is_of_first && (!of.is_prompt_known || of.unlogged.is_some()) {
                 value[key] = Value::Null;
             }
         }
@@ -261,8 +261,8 @@ fn compaction(row: &TrajectoryRow, of: &Compaction) -> String {
     // Of what is not shown an empty list says nothing.
     let is_told = |n: usize| of.is_shown || n > 0;
     match of.unlogged {
-        _ if of.is_of_middle => {
-            text += "    the log begins in the middle of the session: lost and read again cannot be told\n"
+        _ if !of.is_prompt_known => {
+            text += "    how much of this prompt is not in the log is not known: lost and read again cannot be told\n"
         }
         Some(n) => {
             text += &format!(
@@ -275,7 +275,7 @@ fn compaction(row: &TrajectoryRow, of: &Compaction) -> String {
         }
         None => {}
     }
-    let is_first_known = of.unlogged.is_none() && !of.is_of_middle;
+    let is_first_known = of.unlogged.is_none() && of.is_prompt_known;
     if of.n_names_alone > 0 && is_first_known {
         let n = count(of.n_names_alone as u64, "more thing");
         text += &format!("      {n} stood there by name alone\n");
