@@ -299,7 +299,7 @@ Sure.
         let next = "#### next  \n\nSure.\n\n";
         assert_eq!(segments(&format!("One.\n\n#### /clear  \n\n{next}")), [0, 1]);
         let said = "#### /reset  \n> All files dropped and chat history cleared.  \n\n";
-        assert_eq!(segments(&format!("One.\n\n{said}{next}#### /clear\n\n{next}")), [0, 1, 2]);
+        assert_eq!(segments(&format!("One.\n\n{said}{next}#### /clear  \n\n{next}")), [0, 1, 2]);
         let echoed = "> The reply has no edit  \n>     say(\"Reset complete: all files dropped and chat history cleared.\")  \n\n";
         assert_eq!(segments(&format!("One.\n\n{echoed}{next}")), [0, 0]);
         assert_eq!(segments(&format!("{said}{next}")), [0]);

@@ -124,7 +124,7 @@ pub(super) fn truncations(shown: &[Shown]) -> Vec<Truncation> {
 }
 
 impl Shown {
-    /// The message of the conversation that it is a part of, or that it asks or answers for.
+    /// The newest message of the conversation when it was shown, with the one that is being written.
     fn message(&self) -> usize {
         self.index.and_then(Scalar::count).map_or(0, |index| index as usize + 1)
     }
@@ -197,9 +197,8 @@ pub(super) fn read_all(shown: Vec<Shown>, draft: &mut Draft) {
     for (i, message) in shown.into_iter().enumerate() {
         let time = message.time.unwrap_or_default().time(&mut draft.losses);
         draft.at(i, time);
-        let of = message.message();
-        let stays = |t: &Truncation| i < t.call && (of < FIRST_STAY || of > t.end);
-        draft.keep_to(truncations.iter().rposition(stays).map(|n| n as u32 + 1));
+        // The message behind the newest one is the reply.
+        let of = message.message() + 1;
         let text = message.text.unwrap_or_default();
         let kind = message.say.or(message.ask).unwrap_or_default();
         let end = |draft: &mut Draft, reply: &mut Option<Reply>| {
@@ -214,6 +213,8 @@ pub(super) fn read_all(shown: Vec<Shown>, draft: &mut Draft) {
                     draft.keep_to(None);
                     draft.compaction(String::new());
                 }
+                let stays = |t: &Truncation| i < t.call && (of < FIRST_STAY || of > t.end);
+                draft.keep_to(truncations.iter().rposition(stays).map(|n| n as u32 + 1));
                 reply = Some(Reply::begin(request(&text).usage(), draft));
             }
             "text" if !is_begun => draft.user(text),
