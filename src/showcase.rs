@@ -143,8 +143,7 @@ type Sessions = HashMap<String, Vec<(f64, String)>>;
 /// By variant, the sessions that lost most, the worst first.
 fn worst(path: &Path, variants: &[&Variant], tail: u32) -> anyhow::Result<Sessions> {
     let stratum = format!("set=common tail={tail}");
-    let mut lost: Sessions =
-        variants.iter().map(|variant| (variant.id.clone(), Vec::new())).collect();
+    let mut lost: Sessions = variants.iter().map(|variant| (variant.id.clone(), Vec::new())).collect();
     let table: TableReader<ScoreValue> = TableReader::open(path)?;
     for row_group in 0..table.row_groups().len() {
         table.scan(row_group, |rows| {

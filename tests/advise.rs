@@ -177,13 +177,19 @@ fn a_sweep_has_a_row_a_combination() {
     let json: Value = serde_json::from_slice(&done.stdout).unwrap();
     let rows = json["rows"].as_array().unwrap().iter();
     let told: Vec<(&str, &str, Option<&str>)> = rows
-        .map(|row| (row["preset"].as_str().unwrap(), row["set"]["window"].as_str().unwrap(), row["summaries"].as_str()))
+        .map(|row| {
+            (
+                row["preset"].as_str().unwrap(),
+                row["set"]["window"].as_str().unwrap(),
+                row["summaries"].as_str(),
+            )
+        })
         .collect();
     let (api, codex) = ("claude-api-clear-tool-uses", "codex");
     let ends = [Some("empty"), Some("oracle")];
-    let expected = [(api, "2k", None), (api, "4k", None)].into_iter().chain(
-        ["2k", "4k"].into_iter().flat_map(|window| ends.map(|end| (codex, window, end))),
-    );
+    let expected = [(api, "2k", None), (api, "4k", None)]
+        .into_iter()
+        .chain(["2k", "4k"].into_iter().flat_map(|window| ends.map(|end| (codex, window, end))));
     assert_eq!(told, expected.collect::<Vec<_>>());
     let wrong = sweep(&["--vary", "scope.kept=3"]);
     assert_eq!(wrong.status.code(), Some(2));

@@ -121,7 +121,9 @@ fn experiment(presets: &[String], vary: &[Vary], choices: &[Choice]) -> anyhow::
     let own = Prices { own: true, ..Prices::default() };
     let mut text =
         format!("name = \"sweep\"\ntokenizer = \"o200k\"\nseed = 1\n\n[prices]\n{}", toml::to_string(&own)?);
-    for (preset, choice) in presets.iter().flat_map(|preset| choices.iter().map(move |choice| (preset, choice))) {
+    for (preset, choice) in
+        presets.iter().flat_map(|preset| choices.iter().map(move |choice| (preset, choice)))
+    {
         let policy = &policies::find(preset)?.policy;
         let (keys, window) = set(vary, choice);
         let mut table = toml::Table::from_iter([("preset".to_owned(), preset.as_str().into())]);
@@ -139,7 +141,12 @@ fn experiment(presets: &[String], vary: &[Vary], choices: &[Choice]) -> anyhow::
 }
 
 /// Where a combination, with what stands for its summaries, stands in the plan.
-fn place(plan: &Plan, vary: &[Vary], (preset, choice): (&str, &Choice), form: Option<&str>) -> anyhow::Result<usize> {
+fn place(
+    plan: &Plan,
+    vary: &[Vary],
+    (preset, choice): (&str, &Choice),
+    form: Option<&str>,
+) -> anyhow::Result<usize> {
     let (mut keys, window) = set(vary, choice);
     keys.extend(form.map(|form| ("form".to_owned(), form.into())));
     let is_it = |variant: &Variant| {
@@ -162,7 +169,10 @@ struct Row {
 
 /// Runs the command.
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
-    let n = args.vary.iter().try_fold(args.presets.len(), |n, of| n.checked_mul(of.values.len()).filter(|n| *n <= MOST));
+    let n = args
+        .vary
+        .iter()
+        .try_fold(args.presets.len(), |n, of| n.checked_mul(of.values.len()).filter(|n| *n <= MOST));
     anyhow::ensure!(n.is_some(), "more than {MOST} combinations are asked for\nhint: fewer values");
     let keys: BTreeSet<&str> = args.vary.iter().map(|of| of.key.as_str()).collect();
     anyhow::ensure!(
@@ -186,7 +196,8 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
             true => FORMS.map(Some).to_vec(),
             false => vec![None],
         };
-        for (choice, form) in choices.iter().flat_map(|choice| forms.iter().map(move |form| (choice, *form))) {
+        for (choice, form) in choices.iter().flat_map(|choice| forms.iter().map(move |form| (choice, *form)))
+        {
             rows.push(Row {
                 preset: preset.clone(),
                 values: args.vary.iter().zip(choice).map(|(of, &value)| of.values[value].0.clone()).collect(),
