@@ -354,7 +354,7 @@ impl Bench<'_> {
         for ((_, unknown), event) in all.iter_mut().zip(&bridged.run.events) {
             let told = self.told(self.step(event.turn));
             unknown.retain(|atom| places.steps(atom).first().is_none_or(|first| *first >= told));
-            unknown.retain(|atom| !typos::stood_alike(self.log, atom, told));
+            unknown.retain(|atom| !typos::stood_alike(self.log, sources, atom, told));
         }
         Ok(all)
     }

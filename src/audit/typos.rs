@@ -1,21 +1,30 @@
 //! Quotations in which a mistake of typing was mended.
 
+use std::collections::BTreeSet;
+
 use crate::context::log::Log;
+use crate::text::runs::{self, Runs};
 
 /// Shorter runs of words may be another's.
 const LEAST: usize = 4;
 /// Letters that are another one, too many, or change places.
 const MOST: usize = 2;
 
-/// Whether the words of a quotation stand in a step before `until` with one of them spelled a little differently.
-pub(super) fn stood_alike(log: &Log, quote: &str, until: u32) -> bool {
+/// Whether the words of a quotation stand in a step before `until` with one of them spelled a little differently. `sources` are the
+/// words of the steps.
+pub(super) fn stood_alike(log: &Log, sources: &Runs, quote: &str, until: u32) -> bool {
+    let hashes = runs::words(quote);
     let quote: Vec<&str> = words(quote).collect();
-    let before = || log.trajectory.steps[..until as usize].iter();
-    quote.len() >= LEAST
-        && before().any(|step| {
-            let said: Vec<&str> = words(&step.text).collect();
-            said.windows(quote.len()).any(|said| is_alike(said, &quote))
-        })
+    if quote.len() < LEAST {
+        return false;
+    }
+    // Where one word differs, one half stands as it is: steps without either are not read.
+    let (first, second) = hashes.split_at(hashes.len() / 2);
+    let steps: BTreeSet<usize> = sources.texts_with(first).chain(sources.texts_with(second)).collect();
+    steps.range(..until as usize).any(|&step| {
+        let said: Vec<&str> = words(&log.trajectory.steps[step].text).collect();
+        said.windows(quote.len()).any(|said| is_alike(said, &quote))
+    })
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
@@ -41,9 +50,10 @@ mod tests {
         let log = Log::script(
             "user: I think by file is to much, thats rigth\naction: ls\nobservation: port 8080 is in use now",
         );
-        let stood = |quote: &str| stood_alike(&log, quote, 3);
+        let sources = Runs::new(log.trajectory.steps.iter().map(|step| &step.text));
+        let stood = |quote: &str| stood_alike(&log, &sources, quote, 3);
         assert!(stood("by file is too much") && stood("too much, thats rigth"));
-        assert!(!stood_alike(&log, "port 8080 is in use", 2), "it came later");
+        assert!(!stood_alike(&log, &sources, "port 8080 is in use", 2), "it came later");
         // Another word, two words, a number, and too few words.
         let others = ["by file is never much", "by filed is too much", "port 8081 is in use", "is too much"];
         assert_eq!(others.map(stood), [false; 4]);
