@@ -58,10 +58,15 @@ impl<'a> Shown<'a> {
 /// What was found of its recordings, a line each.
 fn held(preset: &policies::Preset) -> Vec<String> {
     let told = |(name, held): (&str, &Held)| {
-        let Held { lists, fired, twice, equal, why } = held;
+        let Held { lists, fired, twice, equal, texts, same_texts, why } = held;
         let why = if why.is_empty() { String::new() } else { format!(" {why}") };
+        let texts = match texts {
+            0 => String::new(),
+            _ => format!("; of {texts} notes and rewritten results {same_texts} are the same, word for word"),
+        };
+        let is_held = if held.is_goal() { "Held to" } else { "Not held to" };
         format!(
-            "# Held to recording {name}: {equal} of {lists} lists equal; the library fired in {fired}, in {twice} twice.{why}\n"
+            "# {is_held} recording {name}: {equal} of {lists} lists equal; the library fired in {fired}, in {twice} twice{texts}.{why}\n"
         )
     };
     let lines: Vec<String> = preset.recorded().map(told).collect();
@@ -112,7 +117,8 @@ mod tests {
         );
         let mastra = shown("mastra-token-limiter");
         assert!(
-            mastra.contains(": 32 of 250 lists equal") && mastra.contains("makes its view anew"),
+            mastra.contains("# Not held to recording mastra-token-limiter: 32 of 250 lists equal")
+                && mastra.contains("makes its view anew"),
             "{mastra}"
         );
         let claude = shown("claude-code");

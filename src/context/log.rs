@@ -15,6 +15,7 @@ use crate::context::atoms::{Atom, Atoms};
 use crate::store::FeatureRow;
 use crate::text::atoms::{self, AtomKind};
 pub use crate::text::atoms::{BODY, BOUND, DERIVED};
+use crate::text::spans::n_lines;
 use crate::text::spellings::Spellings;
 use crate::trajectory::pairs::Pairs;
 use crate::trajectory::usage::{LongestPrompt, Rate};
@@ -120,7 +121,7 @@ impl Log {
         };
         let mut log = Log {
             tokens: Vec::with_capacity(n_steps),
-            lines: trajectory.steps.iter().map(|s| s.text.lines().count() as u32).collect(),
+            lines: trajectory.steps.iter().map(|s| n_lines(&s.text) as u32).collect(),
             action_kinds: Vec::with_capacity(n_steps),
             paths: Vec::new(),
             spans: Vec::with_capacity(n_steps),

@@ -161,6 +161,18 @@ impl Messages {
         self.counter
     }
 
+    /// How many messages have one of these blocks, which are in order.
+    pub fn among(&self, blocks: &[usize]) -> usize {
+        let (Some(&first), Some(&last)) = (blocks.first(), blocks.last()) else { return 0 };
+        let from = self.list.partition_point(|message| message.blocks.end <= first);
+        let news = self.list[from..].iter().take_while(|message| message.blocks.start <= last);
+        news.filter(|message| {
+            let next = blocks.get(blocks.partition_point(|&block| block < message.blocks.start));
+            next.is_some_and(|&block| block < message.blocks.end)
+        })
+        .count()
+    }
+
     /// Whether the provider's count is taken where it is known.
     pub fn by_usage(&self) -> bool {
         self.counter.by == By::Usage

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Preset;
 
 /// What the test of one recording found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Held {
     /// Lists of messages that were recorded.
@@ -19,9 +19,19 @@ pub struct Held {
     pub twice: u64,
     /// Those of which each prompt is equal.
     pub equal: u64,
+    /// Notes and rewritten results in prompts that the library changed, of lists that are equal.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub texts: u64,
+    /// Those of them that are the same, character for character.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub same_texts: u64,
     /// Why the others are not.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
+}
+
+fn is_none(n: &u64) -> bool {
+    *n == 0
 }
 
 /// Hundredths of the lists of a recording that must be equal.

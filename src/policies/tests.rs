@@ -4,6 +4,7 @@ mod listed;
 mod parted;
 mod smallest;
 mod stages;
+mod texts;
 mod windows;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,6 +52,9 @@ struct Case {
     /// Whether what is recorded are events of which the library makes messages: without replies of which a result is missing.
     #[serde(default)]
     groups: bool,
+    /// Whether what the library puts beside a summary (a word of thanks, say) is looked at with it, as one.
+    #[serde(default)]
+    one_made: bool,
     /// Whether a message that the library sends twice is looked at once.
     #[serde(default)]
     once: bool,
@@ -66,6 +70,9 @@ struct Case {
     /// Why the others are not.
     #[serde(default)]
     why: String,
+    /// Why texts that no summariser wrote are not the same, where that is so.
+    #[serde(default)]
+    why_texts: String,
     /// Lists whose numbers of messages say nothing, since the library was stopped there.
     #[serde(default)]
     ignore: Vec<String>,
@@ -83,6 +90,9 @@ impl Case {
                 Part::Given(place) | Part::Rewritten(place) => seen.insert(*place) || !self.once,
                 Part::Made => true,
             });
+            if self.one_made {
+                prompt.dedup_by(|a, b| (&*a, &*b) == (&Part::Made, &Part::Made));
+            }
         }
     }
 }
@@ -210,13 +220,21 @@ struct Prompts<'a> {
     blocks: Vec<Block>,
     /// By the place of the message that was asked for.
     prompts: BTreeMap<u32, Vec<Part>>,
+    /// By the same: what a policy put there in words.
+    texts: BTreeMap<u32, texts::Texts>,
     /// The first message behind the last that was asked for.
     decided: Arc<AtomicU32>,
 }
 
 impl<'a> Prompts<'a> {
     fn new(log: &'a Log) -> Self {
-        Prompts { log, blocks: Vec::new(), prompts: BTreeMap::new(), decided: Arc::default() }
+        Prompts {
+            log,
+            blocks: Vec::new(),
+            prompts: BTreeMap::new(),
+            texts: BTreeMap::new(),
+            decided: Arc::default(),
+        }
     }
 }
 
@@ -297,7 +315,6 @@ impl Observer for Prompts<'_> {
                 (Some(Part::Given(a)), Part::Given(b)) if *a == b => {}
                 (Some(Part::Rewritten(a)), Part::Given(b) | Part::Rewritten(b)) if *a == b => {}
                 (Some(last @ Part::Given(_)), Part::Rewritten(b)) if *last == Part::Given(b) => *last = part,
-                (Some(Part::Made), Part::Made) => {}
                 _ => parts.push(part),
             }
         }
@@ -313,6 +330,7 @@ impl Observer for Prompts<'_> {
         let message = log.trajectory.steps[at as usize].message;
         self.decided.store(message + 1, Ordering::Relaxed);
         self.prompts.insert(message, parts);
+        self.texts.insert(message, texts::of_blocks(log, &self.blocks));
     }
 }
 
@@ -338,8 +356,6 @@ fn recorded(prompt: &Json, made: &[Json]) -> Vec<Part> {
             None => parts.push(part(item.as_i64().unwrap())),
         }
     }
-    // A word behind a summary, as some products have it, is no text of the log either.
-    parts.dedup_by(|a, b| (&*a, &*b) == (&Part::Made, &Part::Made));
     parts
 }
 
@@ -380,6 +396,7 @@ struct Tally {
     equal: usize,
     /// Those that are equal up to where the library first parts a call from its result.
     until_parted: usize,
+    texts: texts::Compared,
     /// Those that differ, and where.
     differ: Vec<(String, Difference)>,
 }
@@ -469,7 +486,10 @@ fn tally(name: &str, case: &Case, lists: &Lists) -> anyhow::Result<Tally> {
         case.adapt(list, &mut prompts);
         let with_system = (case.system && !list.has_system()).then(|| list.log(true));
         let log = with_system.as_ref().unwrap_or(log);
-        let other = difference(&policy, case.said, log, line, &prompts, &tokenizer)?;
+        let (other, texts) = difference(&policy, case.said, log, line, &prompts, &tokenizer)?;
+        if other.is_none() && !policy.summarises() {
+            texts::compare(&texts, line, &mut tally.texts);
+        }
         tally.lists += 1;
         tally.fired += usize::from(n_fired > 0);
         tally.twice += usize::from(n_fired > 1);
@@ -483,7 +503,7 @@ fn tally(name: &str, case: &Case, lists: &Lists) -> anyhow::Result<Tally> {
     Ok(tally)
 }
 
-/// The first prompt that differs from what a library sent.
+/// The first prompt that differs from what a library sent, and the texts of all.
 fn difference(
     policy: &Policy,
     said: Option<usize>,
@@ -491,7 +511,7 @@ fn difference(
     line: &Json,
     prompts: &BTreeMap<u32, Vec<Part>>,
     tokenizer: &Tokenizer,
-) -> anyhow::Result<Option<Difference>> {
+) -> anyhow::Result<(Option<Difference>, BTreeMap<u32, texts::Texts>)> {
     let mut seen = Prompts::new(log);
     let model = policy.summarises().then(|| summariser(line, said, Arc::clone(&seen.decided)));
     replay(log, &policy.recipe(1, model)?, tokenizer, &Needs::default(), &mut seen)?;
@@ -499,7 +519,7 @@ fn difference(
         let here = seen.prompts.get(at).cloned().unwrap_or_default();
         (&here != prompt).then(|| (*at, here, prompt.clone()))
     });
-    Ok(others.next())
+    Ok((others.next(), seen.texts))
 }
 
 fn shown(parts: &[Part]) -> String {
@@ -581,17 +601,22 @@ fn presets_do_as_the_real_libraries() {
                 );
                 if !only.is_empty() {
                     tally.told().iter().for_each(|line| println!("    {line}"));
+                    println!("    texts {:?}", tally.texts);
                 }
                 if tally.lists == tally.recorded && case.ignore.is_empty() {
                     let (lists, fired, twice, equal) =
                         (tally.lists as u64, tally.fired as u64, tally.twice as u64, tally.equal as u64);
-                    let held = Held { lists, fired, twice, equal, why: case.why.clone() };
+                    let (texts, same_texts) = (tally.texts.n, tally.texts.same);
+                    let held = Held { lists, fired, twice, equal, texts, same_texts, why: case.why.clone() };
                     if held::of(name) != Some(&held) {
                         wrong.push(format!(
                             "{name}: src/data/held.toml has other numbers\nhint: UPDATE_DOCS=1"
                         ));
                     }
                     found.insert(name.clone(), held);
+                }
+                if tally.texts.n > tally.texts.same && case.why_texts.is_empty() {
+                    wrong.push(format!("{name}: texts differ: {:?}", tally.texts));
                 }
                 let least = case.least.unwrap_or(tally.recorded);
                 let n_may_differ = tally.recorded.saturating_sub(least);
@@ -685,8 +710,22 @@ fn a_key_is_set_where_a_stage_knows_it() {
     policy.set("scope.messages", &Value::Integer(7)).unwrap();
     assert_eq!(policy.stages[0].scope["messages"], Value::Integer(7));
     let wrong = |key: &str| policy.clone().set(key, &Value::Integer(7)).unwrap_err().to_string();
-    assert!(wrong("scope.mesages").contains("no stage has a scope that knows `mesages`"));
+    assert!(
+        wrong("scope.mesages")
+            .contains("no stage has a scope that knows `mesages`\nhint: did you mean `messages`?")
+    );
     assert!(wrong("messages").contains("as in `scope.messages`"));
+    assert!(wrong("strategy.form").contains("hint: `forms ="));
+    assert!(wrong("3.down_to").contains("it has 1 stages"));
+    // What is no part of a stage is a key of the policy, or of a stage.
+    let mut set = |key: &str, value: Value| policy.set(key, &value).unwrap();
+    set("head", "task".into());
+    set("counter.by", "chars".into());
+    set("counter.per", Value::Float(3.5));
+    set("1.down_to", Value::Float(0.5));
+    set("rounds", Value::Integer(2));
+    assert_eq!((policy.head, policy.rounds, policy.stages[0].down_to), (Head::Task, 2, Some(0.5)));
+    assert_eq!(serde_json::to_value(policy.counter).unwrap()["by"], "chars");
 }
 
 /// Whatever the policy: the prompt is never longer than the full one, no call stands without its result, and what stands for

@@ -943,6 +943,7 @@ impl<'a> Replayer<'a> {
             needs: self.needs,
             counter: self.single().map(Messages::counter).unwrap_or_default(),
             counted: firing.counted,
+            n_messages: self.single().map_or(pick.blocks.len(), |messages| messages.among(&pick.blocks)),
         };
         let edits = strategy.compress(&scope, &mut env)?;
         carry.stages[stage].state = env.state;

@@ -206,7 +206,10 @@ impl Tail {
 
     /// The first message that may go. A result stays with its call.
     fn start(&self, prompt: &Prompt<'_>) -> usize {
-        let mut first = prompt.behind(prompt.n_head, self.first, self.events);
+        // What an event left is none of the messages that stay at the start.
+        let left = prompt.messages[prompt.n_head..].iter().position(|message| message.who == Who::Made);
+        let left = left.map_or(usize::MAX, |at| prompt.n_head + at);
+        let mut first = prompt.behind(prompt.n_head, self.first, self.events).min(left);
         if self.drop_call && first > prompt.n_head && prompt.messages[first - 1].has_calls {
             first -= 1;
         }

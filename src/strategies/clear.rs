@@ -23,9 +23,11 @@ pub(super) const ENTRY: Entry = Entry {
 
 params! {
     struct Clear {
-        /// What stands in the place of a result, or between its beginning and its end; `{lines}`, `{chars}`, `{tool}` and `{id}` are of the
-        /// old text.
+        /// What stands in the place of a result, or between its beginning and its end; `{lines}`, `{chars}` (those that go), `{all}` (all of
+        /// them), `{head}` (those that stay before it), `{tool}` and `{id}` are of the old text.
         text: String = "[cleared]",
+        /// What stands before the beginning that stays, with the same names.
+        lead: String = "",
         /// Characters of its beginning that stay.
         head: u32 = 0,
         /// Characters of its end that stay.
@@ -107,10 +109,13 @@ impl Clear {
         if head + tail > 0 && n <= head + tail {
             return None;
         }
-        let text = self.text.replace("{lines}", &lines.to_string());
-        let text = text.replace("{chars}", &(n - head - tail).to_string());
-        let text = text.replace("{tool}", step.tool.as_deref().unwrap_or("tool"));
-        let text = text.replace("{id}", step.call_id.as_deref().unwrap_or("call"));
+        let filled = |text: &str| {
+            let text = text.replace("{lines}", &lines.to_string()).replace("{all}", &n.to_string());
+            let text = text.replace("{head}", &head.to_string());
+            let text = text.replace("{chars}", &(n - head - tail).to_string());
+            let text = text.replace("{tool}", step.tool.as_deref().unwrap_or("tool"));
+            text.replace("{id}", step.call_id.as_deref().unwrap_or("call"))
+        };
         let at = |chars: usize| {
             let mut seen = 0;
             let is_behind = |&(_, c): &(usize, char)| {
@@ -120,7 +125,13 @@ impl Clear {
             };
             old.char_indices().find(is_behind).map_or(old.len(), |(at, _)| at)
         };
-        Some(format!("{}{text}{}", &old[..at(head)], &old[at(n - tail)..]))
+        Some(format!(
+            "{}{}{}{}",
+            filled(&self.lead),
+            &old[..at(head)],
+            filled(&self.text),
+            &old[at(n - tail)..]
+        ))
     }
 }
 
@@ -135,6 +146,7 @@ mod tests {
         let after = |params| after_events(("clear", params), ("turns", "n = 1\nkeep = 1"), SCRIPT);
         assert_eq!(after("text = \"gone\""), ["agone"]);
         assert_eq!(after("text = \"<{chars}>\"\nhead = 3\ntail = 2"), ["aone<22>ix"]);
+        assert_eq!(after("lead = \"{all}:\"\ntext = \"...\"\nhead = 3"), ["a27:one..."]);
         assert_eq!(after("text = \"\"\nhead = 30\ntail = 2"), ["aone two three four five six"]);
         let long = SCRIPT.replace("one", &"one ".repeat(40));
         let json = "text = \"…\"\nhead = 18\ntail = 7\njson = true";

@@ -79,6 +79,8 @@ pub struct Scope<'a> {
     pub counter: Counter,
     /// Tokens of the prompt, as the limit counted them that fired.
     pub counted: u64,
+    /// Messages of the scope, as the policy counts them; without one, its blocks.
+    pub n_messages: usize,
 }
 
 /// What is known when a strategy is asked what to bring back.

@@ -17,7 +17,7 @@ pub(super) const ENTRY: Entry = Entry {
 
 params! {
     struct Omit {
-        /// What stands in the place of the scope; `{n}` is the number of its blocks. Empty for nothing.
+        /// What stands in the place of the scope; `{n}` is the number of its messages, as the policy counts them. Empty for nothing.
         note: String = "",
         /// Whether the note stands behind what is left out and not before, where the scope has gaps.
         note_last: bool = false,
@@ -37,7 +37,7 @@ impl Strategy for Omit {
             return Ok(of_tools.map(|block| Edit::Drop { block }).collect());
         }
         let lone = if self.result.is_empty() { Vec::new() } else { lone_results(scope) };
-        let n = scope.blocks.len() - lone.len();
+        let n = scope.n_messages.saturating_sub(lone.len());
         let text = self.note.replace("{n}", &n.to_string());
         if !lone.is_empty() {
             let mut note = Some(text).filter(|text| !text.is_empty());

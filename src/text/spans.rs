@@ -64,6 +64,25 @@ fn piece(rest: &str) -> Option<usize> {
 }
 
 /// The number of the span that holds the byte at `offset`, for tests.
+/// Lines as Python's `splitlines` counts them, which is how programs tell an agent of them.
+pub fn n_lines(text: &str) -> usize {
+    let is_plain = |b: u8| matches!(b, b'\n' | b'\t' | b' '..=b'~');
+    let is_end = |c: &char| {
+        matches!(
+            c,
+            '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}'
+        )
+    };
+    let n_ends = match text.bytes().all(is_plain) {
+        true => memchr::memchr_iter(b'\n', text.as_bytes()).count(),
+        false => {
+            let n_pairs = memchr::memmem::find_iter(text.as_bytes(), b"\r\n").count();
+            text.chars().filter(is_end).count() - n_pairs
+        }
+    };
+    n_ends + usize::from(text.chars().last().is_some_and(|c| !is_end(&c)))
+}
+
 #[cfg(test)]
 pub fn span_at(ends: &[u32], offset: usize) -> usize {
     ends.partition_point(|&end| end as usize <= offset)

@@ -93,3 +93,95 @@ fn the_page_has_the_counts_of_the_recordings() {
         );
     }
 }
+
+/// Compares a part of the page with what it should be; with `UPDATE_DOCS=1` writes it.
+fn hold(heading: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/presets.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let begin =
+        page.find(&format!("\n## {heading}\n")).expect("the page has the heading") + heading.len() + 5;
+    let end = page[begin..].find("\n## ").map_or(page.len(), |end| begin + end);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, format!("{}\n{text}{}", &page[..begin], &page[end..])).unwrap();
+        return;
+    }
+    assert_eq!(page[begin..end].trim(), text.trim(), "docs/presets.md, {heading}\nhint: UPDATE_DOCS=1");
+}
+
+/// The counts of the recordings of each library that presets are held to, and why lists differ.
+#[test]
+fn the_page_counts_by_library() {
+    let mut libraries: BTreeMap<String, (Vec<&str>, Held)> = BTreeMap::new();
+    for (name, held) in all().iter().flat_map(|preset| preset.recorded()) {
+        let recording = unpacked(&folder().join(format!("recordings/{name}.jsonl.zst")));
+        let head: Json = serde_json::from_str(recording.lines().next().unwrap()).unwrap();
+        let (names, sum) = libraries.entry(head["package"].as_str().unwrap().to_owned()).or_default();
+        names.push(name);
+        sum.lists += held.lists;
+        sum.fired += held.fired;
+        sum.twice += held.twice;
+        sum.equal += held.equal;
+        sum.texts += held.texts;
+        sum.same_texts += held.same_texts;
+        if !held.why.is_empty() {
+            sum.why += &format!("{}{name}: {}", if sum.why.is_empty() { "" } else { "<br>" }, held.why);
+        }
+    }
+    let mut text = "Recordings that a preset is compared with, summed; texts are notes and rewritten results of lists that are equal, where no \
+        summariser has a word.\n\n| Library | Recordings | Lists | Fired | Twice | Equal | % | Texts | The same | Why lists differ |\n\
+        |---|--:|--:|--:|--:|--:|--:|--:|--:|---|\n"
+        .to_owned();
+    for (library, (names, sum)) in &libraries {
+        let Held { lists, fired, twice, equal, texts, same_texts, why } = sum;
+        let share = 100.0 * *equal as f64 / *lists as f64;
+        let (texts, same) = match texts {
+            0 => (String::new(), String::new()),
+            _ => (texts.to_string(), same_texts.to_string()),
+        };
+        let n = names.len();
+        text += &format!(
+            "| {library} | {n} | {lists} | {fired} | {twice} | {equal} | {share:.1} | {texts} | {same} | {why} |\n"
+        );
+    }
+    hold("By library", &text);
+}
+
+/// Constants of presets that each of their recordings sets to another value: no recording says that they are right.
+#[test]
+fn the_page_names_the_constants_that_were_read_alone() {
+    let cases = cases();
+    let mut text = "Recordings have small limits, so that short lists reach them. These constants of presets with recordings are set to another value \
+        in each of them: how they work is held, their value was read in the source.\n\n| Preset | Constants |\n|---|---|\n"
+        .to_owned();
+    let (mut n, mut n_all) = (0, 0);
+    for preset in all().iter().filter(|preset| preset.recorded().count() > 0) {
+        let of: Vec<&Case> = preset.recorded().map(|(name, _)| &cases[name]).collect();
+        let mut read = Vec::new();
+        for (at, stage) in preset.policy.stages.iter().enumerate() {
+            for (part, table) in
+                [("trigger", &stage.trigger), ("scope", &stage.scope), ("strategy", &stage.strategy)]
+            {
+                for (key, value) in table.iter().filter(|(_, value)| value.is_integer() || value.is_float()) {
+                    let keys = [format!("{part}.{key}"), format!("{}.{part}.{key}", at + 1)];
+                    let is_set = |case: &&Case| {
+                        keys.iter().any(|key| case.set.get(key).is_some_and(|set| set != value))
+                    };
+                    n_all += 1;
+                    if of.iter().all(is_set) {
+                        read.push(format!("`{}` = {value}", keys[0]));
+                    }
+                }
+            }
+        }
+        if of.iter().all(|case| case.counter.is_some()) {
+            read.push("`counter`".to_owned());
+        }
+        n += read.len();
+        read.dedup();
+        if !read.is_empty() {
+            text += &format!("| `{}` | {} |\n", preset.name, read.join(", "));
+        }
+    }
+    text += &format!("\nThat is {n}, counters included; {n_all} constants are in these presets in all.\n");
+    hold("Constants that were read alone", &text);
+}

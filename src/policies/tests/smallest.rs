@@ -49,7 +49,7 @@ fn differs(policy: &Policy, case: &Case, part: List, line: &Json) -> Option<(Lis
     let with_system = case.system && !part.has_system();
     let part = if case.plain { part.plain() } else { part };
     let tokenizer = Tokenizer::load("o200k").unwrap();
-    let difference =
+    let (difference, _) =
         difference(policy, case.said, &part.log(with_system), line, &prompts, &tokenizer).unwrap();
     difference.map(|difference| (part, difference))
 }

@@ -106,5 +106,6 @@ POLICIES = {
     "adk-tokens": policy(token_threshold=6000, event_retention_size=8),
     "adk-tokens-estimate": policy(token_threshold=6000, event_retention_size=8, usage=False),
     "adk-interval": policy(compaction_interval=1, overlap_size=1),
+    "adk-interval-2": policy(compaction_interval=2, overlap_size=1),
     "adk-both": policy(compaction_interval=2, overlap_size=1, token_threshold=8000, event_retention_size=10),
 }

@@ -123,4 +123,4 @@ class Adk(Model):
         return [i for e in shown for i in ([Item("assistant", SUMMARY)] if e is None else e.items)]
 
 
-MODELS = {name: Adk for name in ("adk-tokens", "adk-tokens-estimate", "adk-interval", "adk-both")}
+MODELS = {name: Adk for name in ("adk-tokens", "adk-tokens-estimate", "adk-interval", "adk-interval-2", "adk-both")}

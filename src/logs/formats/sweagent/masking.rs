@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::logs::formats::reading::draft::Losses;
 use crate::logs::formats::reading::{Content, Draft};
+use crate::text::spans::n_lines;
 
 /// What is known of a run before its steps.
 pub(super) struct Run<'a> {
@@ -50,19 +51,6 @@ impl Size {
             _ => Size::default(),
         }
     }
-}
-
-/// Lines as Python's `splitlines` counts them.
-fn n_lines(text: &str) -> usize {
-    let is_end = |c: &char| {
-        matches!(
-            c,
-            '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}'
-        )
-    };
-    let n_pairs = memchr::memmem::find_iter(text.as_bytes(), b"\r\n").count();
-    let n_ends = text.chars().filter(is_end).count() - n_pairs;
-    n_ends + usize::from(text.chars().last().is_some_and(|c| !is_end(&c)))
 }
 
 /// A history processor that keeps the newest observations.
