@@ -19,7 +19,7 @@ use crate::context::messages::Speaker;
 use crate::models::Model;
 use crate::params::Param;
 use crate::replay::{Frame, Head, Recipe, Scaled, Stage};
-use crate::{scopes, strategies, triggers};
+use crate::{scopes, settings, strategies, triggers};
 
 #[cfg(test)]
 pub use presets::Default;
@@ -247,19 +247,24 @@ impl Policy {
         self
     }
 
-    /// Sets a key in all stages that have it: `part.key`, as in `scope.messages`; `n.part.key` in the n-th alone.
+    /// Sets a key in all stages that have it: `part.key`, as in `scope.messages`; `n.part.key` in the n-th alone. What is no part of a
+    /// stage is a key of the policy (`head`, `counter.by`), or of a stage (`1.down_to`).
     ///
     /// # Errors
-    /// No stage has such a part, or knows the key.
+    /// No stage has such a part, or nothing knows the key.
     pub fn set(&mut self, key: &str, value: &Value) -> anyhow::Result<()> {
         let mut parts: Vec<&str> = key.split('.').collect();
         let number = parts.first().and_then(|first| first.parse::<usize>().ok());
         if number.is_some() {
             parts.remove(0);
         }
-        let [part, key] = parts[..] else {
-            anyhow::bail!("`{key}` is no key of a stage\nhint: as in `scope.messages`, or `2.trigger.share`");
+        let [part @ ("trigger" | "scope" | "strategy"), key] = parts[..] else {
+            return self.set_own(number, &parts, value);
         };
+        anyhow::ensure!(
+            (part, key) != ("strategy", SUMMARISE.1),
+            "what stands for a summary is no key of it\nhint: `forms = [\"extract\"]` beside `preset`"
+        );
         let is_meant = |at: usize| number.is_none_or(|number| number == at + 1);
         let of = |stage: &StageFile| stage.part(part).map(|(table, known)| (table.contains_key(key), known));
         let known = |stage: &StageFile| {
@@ -280,9 +285,42 @@ impl Policy {
                 n_set += 1;
             }
         }
-        anyhow::ensure!(n_set > 0, "no stage has a {part} that knows `{key}`");
+        let known = || {
+            let of = self.stages.iter().filter_map(|stage| stage.part(part));
+            of.flat_map(|(_, params)| params.iter().map(|param| param.name)).collect::<Vec<_>>()
+        };
+        anyhow::ensure!(
+            n_set > 0,
+            "no stage has a {part} that knows `{key}`\n{}",
+            settings::hint(key, &known())
+        );
         Ok(())
     }
+
+    /// Sets a key of the policy, or of its n-th stage.
+    fn set_own(&mut self, number: Option<usize>, keys: &[&str], value: &Value) -> anyhow::Result<()> {
+        let mut written = Value::try_from(&*self)?;
+        let mut place = match number {
+            Some(number) => written["stages"]
+                .get_mut(number.wrapping_sub(1))
+                .with_context(|| format!("it has {} stages", self.stages.len()))?,
+            None => &mut written,
+        };
+        let (last, way) = keys.split_last().context("a key is missing behind the number")?;
+        for key in way {
+            let table = place.as_table_mut().with_context(|| format!("`{key}` stands in no table"))?;
+            place = table.entry(*key).or_insert_with(|| Value::Table(Table::new()));
+        }
+        place.as_table_mut().context("it is no table")?.insert((*last).to_owned(), value.clone());
+        let hint = "hint: as in `scope.messages`, `2.trigger.share`, `counter.by` or `1.down_to`; `trajpress show preset NAME` prints a policy to edit";
+        *self = written.try_into().map_err(|error| anyhow::anyhow!("{}\n{hint}", toml_message(&error)))?;
+        Ok(())
+    }
+}
+
+/// What was wrong, without where: a policy that is put together has no lines.
+fn toml_message(error: &toml::de::Error) -> String {
+    error.message().to_owned()
 }
 
 impl StageFile {

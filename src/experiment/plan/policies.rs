@@ -49,7 +49,7 @@ enum Windows {
     More(Vec<Window>),
 }
 
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Deserialize)]
 #[serde(untagged)]
 enum Window {
     Tokens(u64),
@@ -114,9 +114,20 @@ fn of_table(
         Some(Windows::One(window)) => vec![window],
         Some(Windows::More(windows)) => windows,
     };
+    anyhow::ensure!(
+        !windows.contains(&Window::Tokens(0)),
+        source.error(at, "a window of 0 tokens holds no prompt\nhint: `window = 128000`, or a share of the longest prompt: `window = 0.5`")
+    );
     let models = written.model.map_or(vec![None], |models| {
         models.into_vec().into_iter().map(|name| Some(name).filter(|name| name != NO_MODEL)).collect()
     });
+    anyhow::ensure!(
+        written.forms.is_none() || policy.summarises(),
+        source.error(
+            at,
+            format!("policy `{name}` has no summary that `forms` could stand for\nhint: leave `forms` out")
+        )
+    );
     let forms = forms(source, written.forms.unwrap_or_default())?;
     let mut all = Vec::new();
     for window in windows {
@@ -266,5 +277,22 @@ mod tests {
                 "kimi-cli @ 0.5 of the longest prompt [no summary]"
             ]
         );
+    }
+
+    #[test]
+    fn what_would_mean_nothing_is_refused() {
+        let error = |preset: &str, key: &str| {
+            let text = format!("name = \"x\"\n[[policies]]\npreset = \"{preset}\"\n{key}\n");
+            Plan::parse("x.toml", &text, &Catalogue::built_in()).unwrap_err().to_string()
+        };
+        assert!(
+            error("codex", "window = [32000, 0]").contains("a window of 0 tokens holds no prompt\nhint: ")
+        );
+        assert!(
+            error("langchain-trim", "forms = [\"oracle\"]")
+                .contains("no summary that `forms` could stand for")
+        );
+        assert!(error("codex", "set = { \"strategy.form\" = \"oracle\" }").contains("hint: `forms ="));
+        assert!(error("codex", "set = { \"counter.bi\" = \"usage\" }").contains("unknown field `bi`"));
     }
 }
