@@ -348,6 +348,22 @@ fn what_stands_in_each_prompt_is_the_first_prompts() {
     assert_eq!(all.as_array().map(Vec::len), Some(2));
 }
 
+/// What was used behind a second compaction may have been put back with that.
+#[test]
+fn what_a_later_prompt_may_hold_is_not_lost() {
+    let second = |tokens| {
+        of_system("compact_boundary", "").replace(r#""uuid":"compact_boundary""#, r#""uuid":"b2""#)
+            + &typed("c2", "Nothing is left to do.", true)
+            + &turn(12, tokens, "Bash", &json!({"command": "grep -rn helper_22 ."}), "done without output")
+    };
+    let log = session().replace("grep -rn helper_22 .", "date +10");
+    let is_lost = |tokens| {
+        let of = told(&(log.clone() + &second(tokens)))["compactions"][0].take();
+        of["lost"].as_array().unwrap().iter().any(|lost| lost["what"] == "helper_22")
+    };
+    assert_eq!([90, 9_000].map(is_lost), [true, false]);
+}
+
 /// A record may be written before the shorter prompt is sent.
 #[test]
 fn the_first_shorter_prompt_is_told() {

@@ -45,6 +45,30 @@ impl Bench<'_> {
         })
     }
 
+    /// Whether the log shows what the first prompt of each segment holds.
+    pub(super) fn whole(&self) -> Vec<bool> {
+        let mut whole = vec![true; self.log.n_segments as usize];
+        let segment = |turn: u32| self.log.turns[turn as usize].segment;
+        let mut last = 0;
+        for (at, decision) in self.sent.decisions.iter().enumerate() {
+            let of = segment(decision.turn);
+            if of != last {
+                let decision = &self.sent.decisions[self.fallen(at)];
+                whole[of as usize] = self.unseen.more(self.log, decision).is_none()
+                    && self.unseen.is_known(self.log, decision);
+                last = of;
+            }
+        }
+        whole
+    }
+
+    /// Whether what was taken before a turn is known to have been in no prompt until it was needed: a later compaction may have put
+    /// it back.
+    pub(super) fn is_told(&self, whole: &[bool], turn: u32, needed: u32) -> bool {
+        let segment = |turn: u32| self.log.turns[turn as usize].segment as usize;
+        whole[segment(turn) + 1..=segment(needed)].iter().all(|is_whole| *is_whole)
+    }
+
     /// Beside each compaction what it took away.
     pub(super) fn taken<'a>(&self, bridged: &'a Bridged, stays: &[Stays]) -> anyhow::Result<Vec<Taken<'a>>> {
         let (log, events) = (&bridged.log, &bridged.run.events);

@@ -171,6 +171,7 @@ impl Bench<'_> {
             !self.was_sent(need, &stays, &places)
         };
         let unsent: Vec<Need> = unsent.into_iter().filter(is_lost).collect();
+        let whole = self.whole();
         let events: Vec<&Event> = self.sent.events.iter().collect();
         let mut taken: HashMap<u32, Vec<usize>> = HashMap::new();
         for (i, event) in events.iter().enumerate() {
@@ -206,6 +207,7 @@ impl Bench<'_> {
             // The call of a result goes with it, and is no edit of its own.
             let is_edited = |step: &&u32| edited(**step).is_some();
             let lost = unsent.iter().zip(&owners).filter(|(_, owner)| **owner == Some(i));
+            let lost = lost.filter(|(need, _)| self.is_told(&whole, event.turn, need.turn));
             all.push(Change {
                 n_steps: gone.iter().filter(is_edited).count(),
                 lost: lost.map(|(need, _)| lost_of(self.log, need)).collect(),
@@ -225,6 +227,7 @@ impl Bench<'_> {
             |event: &Event| Stays::of(log, log.turns[event.turn as usize].segment).cut(log, event.turn);
         let stays: Vec<Stays> = events.iter().map(stays).collect();
         let mut taken = self.taken(bridged, &stays)?;
+        let whole = self.whole();
         let summaries: Vec<String> = events.iter().map(|event| summary(&event.after)).collect();
         let mut invented = self.invented(bridged, &sources, &summaries)?;
         let mut all = Vec::new();
@@ -242,7 +245,7 @@ impl Bench<'_> {
             let (n_named, invented) = std::mem::take(&mut invented[i]);
             let Taken { lost, names_alone } = std::mem::take(&mut taken[i]);
             let lost_of = |need: &Need| lost_of(&bridged.log, need);
-            let is_behind = |need: &Need| need.turn >= turn;
+            let is_told = |need: &Need| need.turn >= turn && self.is_told(&whole, turn, need.turn);
             let (shorter, is_billed) = self.shorter(at);
             let change = self.change(at, &shorter, shorter.cached_without, is_billed);
             let n_steps = (0..from).filter(|&step| goes(step)).count();
@@ -260,7 +263,7 @@ impl Bench<'_> {
                 paid_with_summary: self.paid(at, &shorter, summary_cost.unwrap_or(0.0), is_billed),
                 names_alone: names_alone
                     .into_iter()
-                    .filter(|(need, _)| is_behind(need))
+                    .filter(|(need, _)| is_told(need))
                     .map(|(need, step)| NameAlone { lost: lost_of(need), named: log.turn_of(step) })
                     .collect(),
                 unlogged: self.unseen.more(log, &self.sent.decisions[at]),
@@ -272,7 +275,7 @@ impl Bench<'_> {
                 words: typed.gone(0..from, until, (&goes, &is_gone), &summaries[i]),
                 change: Change {
                     n_steps,
-                    lost: lost.into_iter().filter(|need| is_behind(need)).map(lost_of).collect(),
+                    lost: lost.into_iter().filter(|need| is_told(need)).map(lost_of).collect(),
                     again: self.reads.again(log, from..until, &is_gone),
                     ..change
                 },

@@ -183,9 +183,10 @@ fn as_text(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> String {
         text += &session(row, audit);
     }
     text + "\nA turn is one call of the model with its results, or words of the user that a compaction follows before any call; turn 0 \
-        is all before the first call. Prompt: the last one before and the first one after. Lost cache: what that prompt cost more than \
+        is all before the first call. Prompt: the last one before and the first one after; of edits that \
+        are counted here, that prompt without the edit and with it. Lost cache: what that prompt cost more than \
         the longer one, which the cache would have served; later calls pay it back by being shorter. Lost: last mentioned before, its \
-        name (of a path the last part) in no prompt since, and yet used by the model. Not there before: what the summary names and no \
+        name (of a path the last part) in no prompt since as far as the log shows them, and yet used by the model. Not there before: what the summary names and no \
         step before it does; it may be right all the same. Gone: what the user typed or pasted once, in no prompt word for word.\n"
 }
 
@@ -339,6 +340,7 @@ fn paid(after: Option<u32>, change: &Change) -> String {
 fn money(row: &TrajectoryRow, change: &Change) -> String {
     let paid = paid(change.paid_after, change);
     match dollars(row, change.cost).filter(|cost| *cost > 0.0) {
+        Some(cost) if cost < 0.005 => format!("    lost cache: under $0.01, {paid}\n"),
         Some(cost) => format!("    lost cache: ${cost:.2}, {paid}\n"),
         None => format!("    lost cache: {paid}\n"),
     }
