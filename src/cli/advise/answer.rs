@@ -134,7 +134,7 @@ impl Answer {
             ),
             Verdict::TooLittle => self.too_little(),
             _ => format!(
-                "Keep yours: none that costs less is shown, in both halves of the sessions, to lose no more than {} more of what is needed later{}.\n{}{}{}{}",
+                "Keep yours: of what costs less none is shown, in both halves of the sessions, to lose at most {} more of what is needed later.\n{}{}{}{}{}",
                 points(self.margin),
                 self.tally(),
                 self.by_name(),
@@ -186,8 +186,16 @@ impl Answer {
 
     /// What could have been told of the one that costs less and loses the least.
     fn least_margin(&self) -> String {
-        let cheaper = self.advice.all.iter().filter(|of| of.is_cheaper() && of.break_even.is_none());
-        let told = cheaper.filter_map(|of| Some((of.excess.value?, of.excess.least_margin()?, of)));
+        // Of one that is surely worse, or that its summaries decide, a margin says nothing.
+        let is_open = |of: &&Compared| {
+            of.is_cheaper() && of.break_even.is_none() && of.at_best.is_none() && !of.is_worse(self.margin)
+        };
+        let told = self
+            .advice
+            .all
+            .iter()
+            .filter(is_open)
+            .filter_map(|of| Some((of.excess.value?, of.excess.least_margin()?, of)));
         told.min_by(|a, b| a.0.total_cmp(&b.0)).map_or_else(String::new, |(_, least, of)| {
             format!(
                 "Of `{}`, which loses the least of them, all sessions together could tell a margin of {}; a half tells less.\n",
@@ -212,13 +220,17 @@ impl Answer {
         let mut tally: BTreeMap<&str, usize> = BTreeMap::new();
         for of in self.advice.all.iter().filter(|of| of.is_cheaper()) {
             let told = match self.told(of) {
-                "more over" => "more prompts over the window",
+                "more over" => "more often over the window",
                 told => told,
             };
             *tally.entry(told).or_default() += 1;
         }
         let each: Vec<String> = tally.iter().map(|(told, n)| format!("{told}: {n}")).collect();
-        if each.is_empty() { String::new() } else { format!(" (over all sessions; {})", each.join(", ")) }
+        if each.is_empty() {
+            String::new()
+        } else {
+            format!("Over all sessions they are: {}.\n", each.join(", "))
+        }
     }
 
     /// How many more sessions would tell of the one that could be told soonest.
@@ -238,7 +250,7 @@ impl Answer {
         let events = count(self.advice.n_events as u64, "time");
         let kept = match self.advice.kept.is_told() {
             true => format!(
-                " Its own summaries kept {} of what they replaced in these logs.",
+                " The summaries in these logs kept {} of what they replaced.",
                 shown(&self.advice.kept)
             ),
             false => String::new(),
@@ -268,83 +280,80 @@ impl Answer {
             least = least.min(value);
             is_better
         });
+        cheaper.truncate(SHOWN);
         if cheaper.is_empty() {
             return Vec::new();
         }
-        let writes = match cheaper.iter().any(|of| of.at_best.is_some()) {
-            true => {
-                " From ... to: with ideal and with empty summaries, where it writes some of its own; no replay without a model tells which they are like."
-            }
-            false => "",
-        };
         // Beside the ideal summaries of a bracket every policy looks worse: there the break-even share tells.
         let is_bracket = cheaper.iter().any(|of| of.break_even.is_some());
-        let head = match is_bracket {
-            true => [
-                "policy",
-                "costs less",
-                "billed tokens less",
-                "over the window",
-                "affected",
-                "needs lost",
-                "breaks even at",
-                "told",
-            ],
-            false => [
-                "policy",
-                "costs less",
-                "billed tokens less",
-                "over the window",
-                "affected",
-                "needs lost",
-                "of what either could lose",
-                "told",
-            ],
-        };
+        let apart = if is_bracket { "breaks even at" } else { "of what either could lose" };
+        let head = [
+            "policy",
+            "costs less",
+            "billed tokens less",
+            "over the window",
+            "affected",
+            "needs lost",
+            apart,
+            "told",
+        ];
         let mut rows = vec![head.map(str::to_owned).to_vec()];
-        for of in cheaper.iter().take(SHOWN) {
-            let excess = &of.excess;
-            let range = excess.bounds().map_or_else(String::new, |(lo, hi)| format!(" [{lo:+.2}, {hi:+.2}]"));
-            let best = of.at_best.as_ref().map(|best| (best.lost[0], best.value.unwrap_or(0.0)));
-            let apart = match (best, of.break_even) {
-                (Some((_, best)), _) => format!("{best:+.2} to {:+.2}", excess.value.unwrap_or(0.0)),
-                (None, Some((share, _))) if share <= 0.0 => "below 0".to_owned(),
-                (None, Some((share, lower))) => {
-                    format!("{share:.2}{}", lower.map_or_else(String::new, |l| format!(" (surely {l:.2})")))
-                }
-                (None, None) => excess.value.map_or_else(none, |value| format!("{value:+.2}{range}")),
-            };
-            rows.push(vec![
-                self.dish(of).name.clone(),
-                of.saved[2].map_or_else(none, percent),
-                of.saved[1].map_or_else(none, percent),
-                of.over().map_or_else(none, percent),
-                HumanCount(excess.n_affected as u64).to_string(),
-                best.map_or_else(String::new, |(lost, _)| format!("{lost:.0} to "))
-                    + &format!("{:.0} of {:.0}", excess.lost[0], excess.weight),
-                apart,
-                self.told(of).to_owned(),
-            ]);
-        }
-        let more = match n - cheaper.len().min(SHOWN) {
-            0 => String::new(),
-            n => format!(" {n} more cost less than the reference; `--json` has them."),
-        };
+        rows.extend(cheaper.iter().map(|of| self.cells(of)));
         vec![
             Block::Text(format!(
                 "\nWhat costs less, and has no more prompts over the window than the reference, over all {}, each with no cheaper one that loses less:\n",
                 count(self.n_sessions as u64, "session")
             )),
             Block::Table { rows, spare: vec![4, 2, 3, 5] },
-            Block::Text(format!(
-                "\nA need is something the agent used that it had last seen more than 3 turns before; of the needs whose text was compressed so many are lost, those of one turn count as one. {} Open: neither is shown.{writes}{more}",
-                match is_bracket {
-                    true =>
-                        "Breaks even: the share of what the product's summaries replace that they have to keep to lose as little, and the least it surely is (95 %). Not worse: that is more than they surely keep.",
-                    false => "Of what either could lose: how much more it loses, with one-sided 95 % bounds.",
-                }
-            )),
+            Block::Text(self.notes(&cheaper, is_bracket, n - cheaper.len())),
         ]
+    }
+
+    /// The row of one that costs less.
+    fn cells(&self, of: &Compared) -> Vec<String> {
+        let excess = &of.excess;
+        let range = excess.bounds().map_or_else(String::new, |(lo, hi)| format!(" [{lo:+.2}, {hi:+.2}]"));
+        let best = of.at_best.as_ref().map(|best| (best.lost[0], best.value.unwrap_or(0.0)));
+        let apart = match (best, of.break_even) {
+            (Some((_, best)), _) => format!("{best:+.2} to {:+.2}", excess.value.unwrap_or(0.0)),
+            (None, Some((share, _))) if share <= 0.0 => "below 0".to_owned(),
+            (None, Some((share, lower))) => {
+                format!("{share:.2}{}", lower.map_or_else(String::new, |l| format!(" (surely {l:.2})")))
+            }
+            (None, None) => excess.value.map_or_else(none, |value| format!("{value:+.2}{range}")),
+        };
+        let lost = format!("{:.0} of {:.0}", excess.lost[0], excess.weight);
+        vec![
+            self.dish(of).name.clone(),
+            of.saved[2].map_or_else(none, percent),
+            of.saved[1].map_or_else(none, percent),
+            of.over().map_or_else(none, percent),
+            HumanCount(excess.n_affected as u64).to_string(),
+            best.map_or_else(String::new, |(lost, _)| format!("{lost:.0} to ")) + &lost,
+            apart,
+            self.told(of).to_owned(),
+        ]
+    }
+
+    /// What the words of the table mean.
+    fn notes(&self, shown: &[&Compared], is_bracket: bool, n_more: usize) -> String {
+        let mut text = "\nA need is something the agent used that it had last seen more than 3 turns before; of the needs whose text was compressed so many are lost, those of one turn count as one.".to_owned();
+        text += match is_bracket {
+            true => {
+                " Breaks even: the share of what the product's summaries replace that they have to keep to lose as little, and the least it surely is (95 %). Not worse: that is more than they surely keep."
+            }
+            false => " Of what either could lose: how much more it loses, with one-sided 95 % bounds.",
+        };
+        if shown.iter().any(|of| self.told(of) == "open") {
+            text += " Open: it is shown neither to be worse nor not to be.";
+        }
+        if shown.iter().any(|of| of.at_best.is_some()) {
+            text += " From ... to: with ideal and with empty summaries, where it writes some of its own; no replay without a model tells which they are like.";
+        }
+        if n_more > 0 {
+            text += &format!(" {n_more} more cost less than the reference; `--json` has them.");
+        }
+        text
     }
 
     pub(super) fn json(&self) -> Value {
