@@ -144,6 +144,7 @@ fn a_sweep_has_a_row_a_combination() {
             .arg(&from)
             .args(["--preset", "claude-api-clear-tool-uses"])
             .args(args)
+            .env("COLUMNS", "80")
             .output()
             .unwrap()
     };
@@ -171,6 +172,9 @@ fn a_sweep_has_a_row_a_combination() {
     assert!(csv.starts_with("preset,scope.keep,trigger.tokens,summaries,"), "{csv}");
     assert!(fs::read_to_string(out.join("sweep.svg")).unwrap().contains("keep=3 tokens=2k"));
     assert!(fs::metadata(out.join("sweep.png")).unwrap().len() > 1_000);
+    // For people: what is lost by the worst stands beside the mean, in the width of a terminal.
+    let text = String::from_utf8(sweep(&varied[..4]).stdout).unwrap();
+    assert!(text.contains("tenth") && text.lines().all(|line| line.chars().count() <= 80), "{text}");
     // Of several presets each has its rows, and those that summarise both ends.
     let done = sweep(&["--preset", "codex", "--vary", "window=2k,4k", "--json"]);
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));

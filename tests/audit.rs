@@ -68,6 +68,13 @@ fn audit(path: &Path, args: &[&str]) -> String {
     String::from_utf8(out.stdout).unwrap()
 }
 
+/// The same for people, as one line.
+fn page(path: &Path) -> String {
+    let text = audit(path, &[]);
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 #[test]
 fn a_compaction_is_told_with_what_it_cost() {
     let dir = tempfile::tempdir().unwrap();
@@ -98,7 +105,7 @@ fn a_compaction_is_told_with_what_it_cost() {
     assert!(again[0]["path"].as_str().unwrap().ends_with("src/a.rs"), "{of:#}");
     assert_eq!((&again[0]["before"], &again[0]["turn"]), (&json!(1), &json!(first + 1)));
     // For people: the same, in words.
-    let text = audit(&path, &[]);
+    let text = page(&path);
     let parts = [
         "prompt 320 -> 90 tokens as billed",
         "lost cache: ",
@@ -175,7 +182,9 @@ fn a_summary_is_read_as_its_product_wrote_it() {
         (&json!(4), &json!(["Test_helper_22_twice"])),
         "{of:#}"
     );
-    assert_eq!((&of["lost"], &of["used_with_the_name_alone"]), (&json!([]), &json!(1)), "{of:#}");
+    let alone = json!([{"what": "helper_22", "line": "fn part_22() calls helper_22 with 2200 crates\n", "stood_at": 2,
+        "last_seen_at": 2, "used_at": 10, "named_at": 8}]);
+    assert_eq!((&of["lost"], &of["used_with_the_name_alone"]), (&json!([]), &alone), "{of:#}");
     assert_eq!(gone(of), ["Never change the licence of any file."]);
 }
 
@@ -286,7 +295,7 @@ fn a_log_without_compactions_says_so() {
     let log: String =
         session().lines().take_while(|l| !l.contains("compact_boundary")).map(line_of).collect();
     fs::write(&path, log).unwrap();
-    assert!(audit(&path, &[]).contains("none of them records that its past was compacted or edited"));
+    assert!(page(&path).contains("none of them records that its past was compacted or edited"));
 }
 
 /// Files that a product puts back behind a compaction without a line in the log may hold what seems to be lost.
@@ -339,6 +348,22 @@ fn what_stands_in_each_prompt_is_the_first_prompts() {
     assert_eq!(all.as_array().map(Vec::len), Some(2));
 }
 
+/// What was used behind a second compaction may have been put back with that.
+#[test]
+fn what_a_later_prompt_may_hold_is_not_lost() {
+    let second = |tokens| {
+        of_system("compact_boundary", "").replace(r#""uuid":"compact_boundary""#, r#""uuid":"b2""#)
+            + &typed("c2", "Nothing is left to do.", true)
+            + &turn(12, tokens, "Bash", &json!({"command": "grep -rn helper_22 ."}), "done without output")
+    };
+    let log = session().replace("grep -rn helper_22 .", "date +10");
+    let is_lost = |tokens| {
+        let of = told(&(log.clone() + &second(tokens)))["compactions"][0].take();
+        of["lost"].as_array().unwrap().iter().any(|lost| lost["what"] == "helper_22")
+    };
+    assert_eq!([90, 9_000].map(is_lost), [true, false]);
+}
+
 /// A record may be written before the shorter prompt is sent.
 #[test]
 fn the_first_shorter_prompt_is_told() {
@@ -383,9 +408,9 @@ fn a_fall_without_a_record_is_told() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.jsonl");
     fs::write(&path, log(30_000)).unwrap();
-    assert!(audit(&path, &[]).contains("50,400 -> 30,500 tokens, and no record says why"));
+    assert!(page(&path).contains("50,400 -> 30,500 tokens, and no record says why"));
     fs::write(&path, log(49_000)).unwrap();
-    assert!(!audit(&path, &[]).contains("no record says why"));
+    assert!(!page(&path).contains("no record says why"));
 }
 
 /// Of a list with its first line only what is gone.
@@ -458,10 +483,49 @@ fn nothing_is_told_of_what_the_log_does_not_show() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.jsonl");
     fs::write(&path, &log).unwrap();
-    let text = audit(&path, &[]);
+    let text = page(&path);
     assert!(text.contains("the log does not show what was replaced"), "{text}");
     assert!(text.contains("how much of this prompt is not in the log is not known"), "{text}");
     assert!(!text.contains("named and not there before"), "{text}");
+}
+
+/// What its summary names may have been said before the log begins, also where most of the prompt is in the log.
+#[test]
+fn what_a_summary_made_up_is_not_told_of_a_log_that_begins_in_the_middle() {
+    let escaped = |text: String| text.replace('\n', "\\n");
+    let long = (20..900).map(|i| format!("fn part_{i}() calls helper_{i} in crates\n")).collect();
+    let log = session().replace(&escaped(parts(20)), &escaped(long));
+    let told = |more: u64| {
+        told(&billed(&log, |i, tokens| if i < 8 { tokens + more + 5_000 } else { tokens }))["compactions"][0]
+            .take()
+    };
+    let of = told(4_000);
+    assert!(of["prompt_before_in_the_log"].as_f64().is_some_and(|share| share > 0.5), "{of:#}");
+    assert_eq!(of["named_nowhere_before"], Value::Null, "{of:#}");
+}
+
+/// The first prompt goes with the past, and so it hides nothing of what was put back.
+#[test]
+fn a_long_first_prompt_that_goes_is_told_apart() {
+    let long: String = (0..500).map(|i| format!("Mend part {i} of this crate, please.\\n")).collect();
+    let log = session().replace("Mend the parts of this crate.", &long);
+    let more = |added: u64| {
+        told(&billed(&log, |i, tokens| if i < 8 { tokens + 5_000 } else { tokens + added }))["compactions"][0]
+            .take()
+    };
+    assert_eq!(more(0)["prompt_after_not_in_the_log"], Value::Null);
+    let of = more(5_000);
+    assert!(of["prompt_after_not_in_the_log"].is_u64(), "{of:#}");
+}
+
+/// In code a line break is two letters.
+#[test]
+fn words_that_stand_in_quoted_code_are_not_gone() {
+    let log = session().replace(
+        "those of src/zeta.rs come next.",
+        "those come next: say(\\\"Hm.\\\\nNever change the licence of any file.\\\")",
+    );
+    assert_eq!(gone(&told(&log)["compactions"][0]), ["Mend the parts of this crate."]);
 }
 
 /// What came before it may be shorter than the summary.

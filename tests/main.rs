@@ -3,6 +3,7 @@
 mod advise;
 mod append;
 mod audit;
+mod audit_products;
 mod command;
 mod compare;
 mod docs;

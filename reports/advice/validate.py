@@ -122,10 +122,10 @@ def compactions(audit):
     return [
         {
             "session": s["session"], "format": s["format"], "turn": c["turn"], "calls_left": c["calls_left"], "lost": len(c["lost"]),
-            "left_by_name": c["used_with_the_name_alone"], "files_read_again": len(c["read_again"]),
+            "left_by_name": len(c["used_with_the_name_alone"]), "files_read_again": len(c["read_again"]),
             "tokens_read_again": sum(a["tokens"] for a in c["read_again"]),
         }
-        for s in audit["sessions"] for c in s["compactions"]
+        for s in audit["sessions"] for c in s["compactions"] if c["lost"] is not None and c["read_again"] is not None
     ]
 
 

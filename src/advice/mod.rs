@@ -84,6 +84,10 @@ pub struct Compared {
     pub excess: Excess,
     /// The same with empty summaries, where both write the same.
     pub with_empty: Option<Excess>,
+    /// Where it writes summaries of its own: those of the oracle, beside the worst form of the reference.
+    pub at_best: Option<Excess>,
+    /// Whether it is not worse in either half.
+    pub holds_in_each: bool,
     /// Of a reference that writes summaries: the break-even share, and its one-sided lower bound.
     pub break_even: Option<(f64, Option<f64>)>,
 }
@@ -142,6 +146,10 @@ impl<'a> Advisor<'a> {
         let mut all = self.over(&order);
         all.sort_by(|a, b| a.cost[0].total_cmp(&b.cost[0]).then(a.candidate.cmp(&b.candidate)));
         let of_older = self.over(older);
+        for of in &mut all {
+            let in_half = |half| self.holds(&self.beside[of.candidate].over(of.candidate, half));
+            of.holds_in_each = in_half(older) && in_half(newer);
+        }
         let chosen = self.cheapest(&of_older).map(|of| self.beside[of.candidate].over(of.candidate, newer));
         let chosen = chosen.filter(|of| self.holds(of));
         let is_told = |of: &Compared| of.is_cheaper() && of.excess.told(self.margin) != Told::TooLittle;
@@ -230,6 +238,16 @@ impl Compared {
         self.is_over_no_more() && !self.is_mostly_over()
     }
 
+    /// Whether it is shown to lose more, whatever summaries either writes.
+    pub fn is_worse(&self, margin: f64) -> bool {
+        let is_worse = |excess: &Excess| excess.told(margin) == Told::Worse;
+        match self.break_even {
+            // It loses more than without any summary; the bounds are as far above as below.
+            Some((share, lower)) => lower.is_some_and(|lower| 2.0 * share - lower < 0.0),
+            None => is_worse(&self.excess) && self.at_best.as_ref().is_none_or(is_worse),
+        }
+    }
+
     /// `keeps` is what the reference's own summaries keep at most.
     pub fn is_not_worse(&self, margin: f64, keeps: Option<f64>) -> bool {
         let is_not_worse = |excess: &Excess| excess.told(margin) == Told::NotWorse;
@@ -247,6 +265,8 @@ struct Beside {
     pairs: Vec<Pair>,
     /// With empty summaries, where both write the same.
     with_empty: Option<Vec<Pair>>,
+    /// With the oracle's, where it writes others than the reference, beside the reference with empty ones.
+    at_best: Option<Vec<Pair>>,
     /// Beside empty summaries of the reference, where the candidate writes none.
     to_empty: Option<Vec<Pair>>,
     /// Tokens, billed tokens and money: of the candidate, of the reference.
@@ -274,6 +294,8 @@ impl Beside {
         Beside {
             pairs: of(compared, reference.best()),
             with_empty: own.has_same_summaries.then(|| of(own.policy.worst(), reference.worst())),
+            at_best: (matches!(own.policy, Policy::Bracket { .. }) && !own.has_same_summaries)
+                .then(|| of(own.policy.best(), reference.worst())),
             to_empty: match (own.policy, reference) {
                 (Policy::Plain(own), Policy::Bracket { empty, .. }) => Some(of(own, empty)),
                 _ => None,
@@ -300,6 +322,8 @@ impl Beside {
             n_over: [0, 1].map(|side| at.iter().map(|&at| self.n_over[at][side]).sum()),
             excess: Excess::of(&some(&self.pairs)),
             with_empty: self.with_empty.as_ref().map(|pairs| Excess::of(&some(pairs))),
+            at_best: self.at_best.as_ref().map(|pairs| Excess::of(&some(pairs))),
+            holds_in_each: false,
             break_even: self.to_empty.as_ref().and_then(|pairs| excess::break_even(&some(pairs))),
         }
     }

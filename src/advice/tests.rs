@@ -133,6 +133,33 @@ fn a_reference_with_summaries_is_a_bracket() {
     assert_eq!([true, false].map(same), [Verdict::Set, Verdict::Keep]);
 }
 
+/// With empty summaries it loses far more than the reference, with the oracle's less: nothing is shown. One that loses more than a
+/// reference without any summary is worse, whatever those keep.
+#[test]
+fn what_a_summary_decides_is_not_told() {
+    let is_worse = |policies: fn(u32) -> Vec<(usize, f64)>, reference, policy| {
+        let candidate = Candidate { policy, has_same_summaries: false };
+        let advice = advise(&sessions(200, policies), reference, &[candidate], 0.05);
+        assert_eq!(advice.verdict, Verdict::Keep);
+        advice.all[0].is_worse(0.05)
+    };
+    let own = Policy::Bracket { empty: 1, oracle: 2 };
+    assert!(!is_worse(|_| vec![(3, 90.0), (8, 60.0), (0, 65.0)], Policy::Plain(0), own));
+    assert!(is_worse(|_| vec![(3, 90.0), (8, 60.0), (6, 65.0)], Policy::Plain(0), own));
+    let reference = Policy::Bracket { empty: 0, oracle: 1 };
+    assert!(!is_worse(|_| vec![(8, 70.0), (0, 75.0), (6, 60.0)], reference, Policy::Plain(2)));
+    assert!(is_worse(|_| vec![(6, 70.0), (0, 75.0), (8, 60.0)], reference, Policy::Plain(2)));
+}
+
+/// The cheapest passes on the older half alone; the next one in both, and is told of though it is not set.
+#[test]
+fn one_choice_is_tried() {
+    let all = sessions(200, |number| vec![(3, 90.0), (3, 80.0), (if number < 100 { 3 } else { 6 }, 70.0)]);
+    let advice = advise(&all, Policy::Plain(0), &[plain(1), plain(2)], 0.05);
+    let holds: Vec<(usize, bool)> = advice.all.iter().map(|of| (of.candidate, of.holds_in_each)).collect();
+    assert_eq!((advice.verdict, holds), (Verdict::Keep, vec![(1, false), (0, true)]));
+}
+
 /// What is equal holds on every other half, and what is worse is never set.
 #[test]
 fn what_is_chosen_on_one_half_is_looked_at_on_the_other() {

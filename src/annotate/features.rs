@@ -9,7 +9,7 @@ use crate::trajectory::{Kind, Step};
 use crate::turns::actions::{self, Action, ActionKind};
 
 /// Raised by every change of code or word list that can change a row.
-pub const FEATURES_VERSION: u32 = 11;
+pub const FEATURES_VERSION: u32 = 12;
 
 /// The features of all steps of a trajectory, in order.
 pub fn rows(trajectory: &str, steps: &[Step], tokenizer: &Tokenizer) -> Vec<FeatureRow> {

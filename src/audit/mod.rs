@@ -6,13 +6,14 @@
 
 mod again;
 mod falls;
+mod lost;
 mod places;
 mod stays;
 mod typos;
 mod unseen;
 mod words;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::context::log::Log;
 use crate::context::needs::Need;
@@ -23,11 +24,11 @@ use crate::replay::{Decision, Event, Observer, Run, replay};
 use crate::scores::costs::of_call;
 use crate::scores::honesty::known_atoms;
 use crate::scores::money::{self, Shorter, Tariff};
-use crate::text::atoms::AtomKind;
 use crate::text::runs::Runs;
 use crate::text::tokens::Tokenizer;
 use crate::trajectory::Kind;
 use again::Reads;
+use lost::{Taken, lost_of, name_of};
 use places::Places;
 use stays::Stays;
 use unseen::Unseen;
@@ -35,6 +36,7 @@ use words::Typed;
 
 pub use again::Again;
 pub use falls::Fall;
+pub use lost::{Lost, NameAlone};
 pub use words::Words;
 
 /// What was done to one session.
@@ -85,7 +87,7 @@ pub struct Compaction {
     pub paid_with_summary: Option<u32>,
     /// Things used later of which the name (of a path the last part) stood in the summary or in what came behind it, without the line
     /// that says what they are.
-    pub n_names_alone: usize,
+    pub names_alone: Vec<NameAlone>,
     /// How much of the prompt before it the log shows, where the provider counted that: some logs begin in the middle of a session,
     /// or take out what a summary replaces.
     pub shown: Option<f64>,
@@ -101,17 +103,6 @@ pub struct Compaction {
     pub n_named: usize,
     /// Sentences of the user that stand nowhere word for word any more.
     pub words: Vec<Words>,
-}
-
-/// Something that was used later, and that the compaction had taken from the prompt.
-pub struct Lost {
-    pub atom: String,
-    /// The line that says what it is, and its turn.
-    pub line: String,
-    pub stood: u32,
-    /// The turn of its last mention, and the one whose reply used it.
-    pub seen: u32,
-    pub needed: u32,
 }
 
 /// Who looks at nothing.
@@ -155,17 +146,6 @@ pub fn audit(data: &Dataset, plan: &Plan, index: usize) -> anyhow::Result<Audit>
     Ok(Audit { compactions, edits, falls, n_cleared, n_unsent })
 }
 
-/// What one looks for to find what is needed: of a path its last part, of a key with a value the value.
-fn name_of(log: &Log, need: &Need) -> String {
-    let atom = log.atom(need.atom).text;
-    let end = match need.kind {
-        AtomKind::Path => atom.trim_end_matches('/').rsplit('/').next(),
-        AtomKind::Number => atom.rsplit('=').next(),
-        _ => None,
-    };
-    end.unwrap_or(atom).to_owned()
-}
-
 /// What all places of a session share.
 struct Bench<'a> {
     log: &'a Log,
@@ -191,6 +171,7 @@ impl Bench<'_> {
             !self.was_sent(need, &stays, &places)
         };
         let unsent: Vec<Need> = unsent.into_iter().filter(is_lost).collect();
+        let whole = self.whole();
         let events: Vec<&Event> = self.sent.events.iter().collect();
         let mut taken: HashMap<u32, Vec<usize>> = HashMap::new();
         for (i, event) in events.iter().enumerate() {
@@ -226,6 +207,7 @@ impl Bench<'_> {
             // The call of a result goes with it, and is no edit of its own.
             let is_edited = |step: &&u32| edited(**step).is_some();
             let lost = unsent.iter().zip(&owners).filter(|(_, owner)| **owner == Some(i));
+            let lost = lost.filter(|(need, _)| self.is_told(&whole, event.turn, need.turn));
             all.push(Change {
                 n_steps: gone.iter().filter(is_edited).count(),
                 lost: lost.map(|(need, _)| lost_of(self.log, need)).collect(),
@@ -236,44 +218,6 @@ impl Bench<'_> {
         Ok(all)
     }
 
-    /// Whether the name of what is needed stood in the prompt as it was sent.
-    fn was_sent(&self, need: &Need, stays: &Stays, places: &Places) -> bool {
-        let (log, until) = (self.log, self.step(need.turn));
-        places.steps(&name_of(log, need)).iter().take_while(|step| **step < until).any(|&step| {
-            let of = &log.trajectory.steps[step as usize];
-            let is_edited = of.edit.as_ref().is_some_and(|edit| edit.from <= need.turn);
-            !is_edited && (of.turn == 0 || of.segment == need.segment || stays.has(step))
-        })
-    }
-
-    /// Beside each compaction what it took away of what was used later, and of how much more the name was left.
-    fn lost<'a>(&self, bridged: &'a Bridged, stays: &[Stays]) -> anyhow::Result<Vec<(Vec<&'a Need>, usize)>> {
-        let (log, events) = (&bridged.log, &bridged.run.events);
-        let places = Places::of(self.log, bridged.lost.iter().map(|need| name_of(log, need)).collect())?;
-        let told: Vec<u32> = events.iter().map(|event| self.told(self.step(event.turn))).collect();
-        let mut lost: Vec<(Vec<&Need>, usize)> = events.iter().map(|_| (Vec::new(), 0)).collect();
-        for need in &bridged.lost {
-            let steps = places.steps(&name_of(log, need));
-            let first = events.partition_point(|event| event.turn <= need.turn - need.gap);
-            let end = events.partition_point(|event| event.turn <= need.turn);
-            // The first behind its last mention whose summary does not name it, else the first.
-            let taken = (first..end).find(|&i| steps.binary_search(&told[i]).is_err());
-            let Some(owner) = taken.or((first < end).then_some(first)) else { continue };
-            if stays[owner].mention(log, need) || stays[owner].cut_says(log.span_text(need.cheapest)) {
-                continue;
-            }
-            let next = steps.get(steps.partition_point(|step| *step < told[owner]));
-            let stood = |step: &u32| steps.binary_search(step).is_ok();
-            match next.is_some_and(|next| *next < self.step(need.turn))
-                || stays[owner].steps.iter().any(stood)
-            {
-                true => lost[owner].1 += 1,
-                false => lost[owner].0.push(need),
-            }
-        }
-        Ok(lost)
-    }
-
     fn compactions(&self, bridged: &Bridged, tokenizer: &Tokenizer) -> anyhow::Result<Vec<Compaction>> {
         let log = self.log;
         let sources = Runs::new(log.trajectory.steps.iter().map(|step| &step.text));
@@ -282,7 +226,8 @@ impl Bench<'_> {
         let stays =
             |event: &Event| Stays::of(log, log.turns[event.turn as usize].segment).cut(log, event.turn);
         let stays: Vec<Stays> = events.iter().map(stays).collect();
-        let lost = self.lost(bridged, &stays)?;
+        let mut taken = self.taken(bridged, &stays)?;
+        let whole = self.whole();
         let summaries: Vec<String> = events.iter().map(|event| summary(&event.after)).collect();
         let mut invented = self.invented(bridged, &sources, &summaries)?;
         let mut all = Vec::new();
@@ -298,10 +243,15 @@ impl Bench<'_> {
                 is_gone(step) && before.is_none_or(|(since, stood)| step >= since || stood.has(step))
             };
             let (n_named, invented) = std::mem::take(&mut invented[i]);
+            let Taken { lost, names_alone } = std::mem::take(&mut taken[i]);
+            let lost_of = |need: &Need| lost_of(&bridged.log, need);
+            let is_told = |need: &Need| need.turn >= turn && self.is_told(&whole, turn, need.turn);
             let (shorter, is_billed) = self.shorter(at);
             let change = self.change(at, &shorter, shorter.cached_without, is_billed);
             let n_steps = (0..from).filter(|&step| goes(step)).count();
             let shown = self.shown(at);
+            // What was said before the log begins is not known.
+            let is_of_middle = i == 0 && self.unseen.is_of_middle;
             let n_summary = tokenizer.count(&summaries[i]) as u32;
             let logged_cost = self.logged_cost(event.turn);
             let summary_cost = logged_cost.or_else(|| self.summary_cost(at, &shorter, n_summary));
@@ -311,22 +261,21 @@ impl Bench<'_> {
                 summary_cost,
                 is_summary_cost_logged: logged_cost.is_some(),
                 paid_with_summary: self.paid(at, &shorter, summary_cost.unwrap_or(0.0), is_billed),
-                n_names_alone: lost[i].1,
+                names_alone: names_alone
+                    .into_iter()
+                    .filter(|(need, _)| is_told(need))
+                    .map(|(need, step)| NameAlone { lost: lost_of(need), named: log.turn_of(step) })
+                    .collect(),
                 unlogged: self.unseen.more(log, &self.sent.decisions[at]),
                 is_prompt_known: self.unseen.is_known(log, &self.sent.decisions[at]),
                 shown,
-                is_shown: n_steps > 0 && shown.is_none_or(|share| share >= 0.5),
+                is_shown: !is_of_middle && n_steps > 0 && shown.is_none_or(|share| share >= 0.5),
                 invented,
                 n_named,
                 words: typed.gone(0..from, until, (&goes, &is_gone), &summaries[i]),
                 change: Change {
                     n_steps,
-                    lost: lost[i]
-                        .0
-                        .iter()
-                        .filter(|need| need.turn >= turn)
-                        .map(|need| lost_of(&bridged.log, need))
-                        .collect(),
+                    lost: lost.into_iter().filter(|need| is_told(need)).map(lost_of).collect(),
                     again: self.reads.again(log, from..until, &is_gone),
                     ..change
                 },
@@ -355,6 +304,11 @@ impl Bench<'_> {
             let told = self.told(self.step(event.turn));
             unknown.retain(|atom| places.steps(atom).first().is_none_or(|first| *first >= told));
             unknown.retain(|atom| !typos::stood_alike(self.log, sources, atom, told));
+            let stood = |words: &[u64]| sources.hold_before(words, told as usize);
+            unknown.retain(|atom| !typos::stood_around_brackets(atom, &stood));
+            // `Summary.txt` at the start of a sentence is `summary.txt`.
+            let mut seen = HashSet::new();
+            unknown.retain(|atom| seen.insert(atom.to_lowercase()));
         }
         Ok(all)
     }
@@ -478,22 +432,4 @@ fn summary(after: &[Block]) -> String {
         _ => None,
     });
     generated.collect::<Vec<_>>().join("\n")
-}
-
-fn lost_of(log: &Log, need: &Need) -> Lost {
-    let line = log.span_text(need.cheapest);
-    // A path goes by its longest spelling in the whole log: told is the one that stood there.
-    let mut atom = log.atom(need.atom).text;
-    while let Some((_, rest)) =
-        atom.split_once('/').filter(|_| need.kind == AtomKind::Path && !line.contains(atom))
-    {
-        atom = rest;
-    }
-    Lost {
-        atom: atom.to_owned(),
-        line: line.to_owned(),
-        stood: log.turn_of(log.spans[need.cheapest as usize].step),
-        seen: need.turn - need.gap,
-        needed: need.turn,
-    }
 }

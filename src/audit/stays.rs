@@ -74,7 +74,7 @@ const LEAVE_TASK: [&str; 7] =
     ["aider", "claude-code", "gemini-cli", "kimi-cli", "opencode", "pi", "qwen-code"];
 
 /// Whether a step is such a prompt.
-fn leaves(log: &Log, step: u32) -> bool {
+pub(super) fn leaves(log: &Log, step: u32) -> bool {
     is_typed(log, step) && log.trajectory.agent.as_deref().is_some_and(|agent| LEAVE_TASK.contains(&agent))
 }
 

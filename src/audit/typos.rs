@@ -1,4 +1,4 @@
-//! Quotations in which a mistake of typing was mended.
+//! Quotations in which a mistake of typing was mended, or something put between brackets.
 
 use std::collections::BTreeSet;
 
@@ -25,6 +25,21 @@ pub(super) fn stood_alike(log: &Log, sources: &Runs, quote: &str, until: u32) ->
         let said: Vec<&str> = words(&log.trajectory.steps[step].text).collect();
         said.windows(quote.len()).any(|said| is_alike(said, &quote))
     })
+}
+
+/// Whether a quotation stands there but for what its author put between brackets (`the checks fail [with errors]`).
+pub(super) fn stood_around_brackets(quote: &str, stood: &dyn Fn(&[u64]) -> bool) -> bool {
+    let mut parts = Vec::new();
+    let mut rest = quote;
+    while let Some((before, inside)) = rest.split_once('[') {
+        let Some((_, after)) = inside.split_once(']') else { break };
+        parts.push(before);
+        rest = after;
+    }
+    let is_cut = !parts.is_empty();
+    parts.push(rest);
+    let parts: Vec<Vec<u64>> = parts.into_iter().map(runs::words).filter(|words| !words.is_empty()).collect();
+    is_cut && parts.iter().map(Vec::len).sum::<usize>() >= LEAST && parts.iter().all(|words| stood(words))
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
@@ -56,6 +71,19 @@ mod tests {
         assert!(!stood_alike(&log, &sources, "port 8080 is in use", 2), "it came later");
         // Another word, two words, a number, and too few words.
         let others = ["by file is never much", "by filed is too much", "port 8081 is in use", "is too much"];
+        assert_eq!(others.map(stood), [false; 4]);
+    }
+
+    #[test]
+    fn what_stands_between_brackets_is_left_out() {
+        let sources = Runs::new(["I think the checks still fail on the PR, and why?"]);
+        let stood = |quote: &str| stood_around_brackets(quote, &|words| sources.hold(words));
+        assert!(
+            stood("the checks still fail [with lint errors]")
+                && stood("[so] I think the checks [there] still fail")
+        );
+        let others =
+            ["the checks still fail", "the checks still pass [sometimes]", "the PR [of mine]", "a[0] = b[1]"];
         assert_eq!(others.map(stood), [false; 4]);
     }
 }

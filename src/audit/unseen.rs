@@ -1,5 +1,6 @@
 //! What stands in prompts and in no step of the log, by the provider's count.
 
+use super::stays::leaves;
 use crate::context::log::Log;
 use crate::replay::Decision;
 
@@ -46,5 +47,10 @@ impl Unseen {
 /// Tokens of a prompt that stand in no step.
 fn missing(log: &Log, decision: &Decision) -> Option<f64> {
     let usage = log.usage(decision.turn).filter(|usage| usage.input > 0)?;
-    Some(usage.input as f64 - log.rate(decision.turn)?.counted(decision.tokens_sent))
+    // A replay keeps the first prompt, which some products leave out.
+    let segment = log.turns[decision.turn as usize].segment;
+    let head = (0..log.n_steps() as u32).take_while(|step| log.turn_of(*step) == 0 && segment > 0);
+    let left: u64 =
+        head.filter(|step| leaves(log, *step)).map(|step| u64::from(log.tokens[step as usize])).sum();
+    Some(usage.input as f64 - log.rate(decision.turn)?.counted(decision.tokens_sent.saturating_sub(left)))
 }

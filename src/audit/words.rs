@@ -73,7 +73,8 @@ impl<'a> Typed<'a> {
         (goes, is_gone): (&dyn Fn(u32) -> bool, &dyn Fn(u32) -> bool),
         summary: &str,
     ) -> Vec<Words> {
-        let summary = Runs::new([summary]);
+        // In code that a summary quotes a line may end in `\\n`.
+        let summary = Runs::new([summary, &summary.replace("\\n", "\n")]);
         let stands = |step: u32| step < until && (step >= steps.end || !is_gone(step));
         let mut found: Vec<Words> = Vec::new();
         let mut last = None;

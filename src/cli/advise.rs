@@ -55,8 +55,7 @@ pub struct Args {
     /// Preset to compare with [default: that of the product that wrote the logs]
     #[arg(long, value_name = "PRESET", conflicts_with = "settings_for")]
     reference: Option<String>,
-    /// Compare what this product can be set to, and print what to paste
-    #[arg(long, value_name = "PRODUCT", value_parser = product)]
+    #[arg(long, value_name = "PRODUCT", value_parser = product, help = settings_help())]
     settings_for: Option<String>,
     /// Choose on a random half of the sessions so many times, and tell how often that held on the other half
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=MOST_SPLITS), allow_negative_numbers = true)]
@@ -69,6 +68,10 @@ pub struct Args {
 fn margin(text: &str) -> Result<f64, String> {
     let margin = text.parse().ok().filter(|margin| *margin > 0.0 && *margin < 1.0);
     margin.ok_or_else(|| "expected a share between 0 and 1, such as 0.05".to_owned())
+}
+
+fn settings_help() -> String {
+    format!("Compare what a product can be set to, and print what to paste: {}", menu::products().join(", "))
 }
 
 fn product(text: &str) -> Result<String, String> {

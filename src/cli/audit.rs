@@ -6,8 +6,9 @@ use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use super::once::read;
+use super::page::{Block, lay_out, width};
 use super::{ExitStatus, Output, catalogue, count, inspect, print};
-use crate::audit::{Audit, Change, Compaction, Fall, Lost, Words, audit};
+use crate::audit::{Audit, Change, Compaction, Fall, Lost, NameAlone, Words, audit};
 use crate::experiment::Plan;
 use crate::scores::money::Prices;
 use crate::store::TrajectoryRow;
@@ -60,7 +61,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let told: Vec<(&TrajectoryRow, &Audit)> = told.map(|(i, audit)| (&rows[*i], audit)).collect();
     match output.json {
         true => print(&escape::json(&as_json(&told, rows.len()))?)?,
-        false => print(&as_text(&told, rows.len()))?,
+        false => print(&lay_out(&[Block::Text(as_text(&told, rows.len()))], width()))?,
     }
     Ok(ExitStatus::Done)
 }
@@ -81,15 +82,15 @@ fn time(micros: i64) -> String {
     of.map_or_else(String::new, |time| time.format("%Y-%m-%d %H:%M:%S UTC").to_string())
 }
 
+fn lost_as_json(lost: &Lost) -> Value {
+    let Lost { atom, line, stood, seen, needed } = lost;
+    json!({ "what": atom, "line": line, "stood_at": stood, "last_seen_at": seen, "used_at": needed })
+}
+
 fn as_json(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> Value {
     let change = |row: &TrajectoryRow, change: &Change| {
         let again = change.again.iter();
-        let lost = change.lost.iter().map(|lost| {
-            json!({
-                "what": lost.atom, "line": lost.line, "stood_at": lost.stood, "last_seen_at": lost.seen,
-                "used_at": lost.needed,
-            })
-        });
+        let lost = change.lost.iter().map(lost_as_json);
         json!({
             "turn": change.turn, "time": change.time.map(time), "prompt_before": change.before, "prompt_after": change.after,
             "billed": change.is_billed, "shorter": change.is_shorter, "cost_of_lost_cache": dollars(row, change.cost),
@@ -111,7 +112,12 @@ fn as_json(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> Value {
         value["cost_of_summary_at_most"] = json!(cost);
         let paid = of.paid_with_summary.filter(|n| *n <= of.change.n_left);
         value["paid_after_calls_with_summary"] = json!(paid);
-        value["used_with_the_name_alone"] = json!(of.n_names_alone);
+        let names_alone = of.names_alone.iter().map(|NameAlone { lost, named }| {
+            let mut value = lost_as_json(lost);
+            value["named_at"] = json!(named);
+            value
+        });
+        value["used_with_the_name_alone"] = names_alone.collect();
         value["prompt_before_in_the_log"] = json!(of.shown);
         value["prompt_after_not_in_the_log"] = json!(of.unlogged);
         value["named"] = json!(of.n_named);
@@ -176,10 +182,11 @@ fn as_text(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> String {
     for (row, audit) in told {
         text += &session(row, audit);
     }
-    text + "\nA turn is one call of the model with its results, or words of the user that a compaction follows before any call; turn 0\n\
-        is all before the first call. Prompt: the last one before and the first one after. Lost cache: what that prompt cost more than\n\
-        the longer one, which the cache would have served; later calls pay it back by being shorter. Lost: last mentioned before, its\n\
-        name (of a path the last part) in no prompt since, and yet used by the model. Not there before: what the summary names and no\n\
+    text + "\nA turn is one call of the model with its results, or words of the user that a compaction follows before any call; turn 0 \
+        is all before the first call. Prompt: the last one before and the first one after; of edits that \
+        are counted here, that prompt without the edit and with it. Lost cache: what that prompt cost more than \
+        the longer one, which the cache would have served; later calls pay it back by being shorter. Lost: last mentioned before, its \
+        name (of a path the last part) in no prompt since as far as the log shows them, and yet used by the model. Not there before: what the summary names and no \
         step before it does; it may be right all the same. Gone: what the user typed or pasted once, in no prompt word for word.\n"
 }
 
@@ -198,34 +205,38 @@ fn session(row: &TrajectoryRow, audit: &Audit) -> String {
             text += &format!("  {what}: {}\n", count(n as u64, "time"));
         }
     }
-    for Fall { turn, time, before, after } in &audit.falls {
-        let when = when(*time);
-        let [before, after] = [*before, *after].map(indicatif::HumanCount);
-        text += &format!(
-            "  the prompt fell before turn {turn}, {when}{before} -> {after} tokens, and no record says why\n"
-        );
-    }
-    for of in &audit.compactions {
-        text += &compaction(row, of);
-    }
     let (first, rest) = audit.edits.split_at(audit.edits.len().min(SHOWN));
-    for change in first {
-        let steps = count(change.n_steps as u64, "step");
-        text += &format!(
-            "  edit before turn {}, {}; {steps} taken out or replaced\n",
-            change.turn,
-            prompt(change)
-        );
-        text += &money(row, change);
-        text += &listed("lost and used again", &change.lost, lost);
-        text += &again(change);
-    }
+    let mut parts: Vec<(u32, String)> = audit.falls.iter().map(|of| (of.turn, fall(of))).collect();
+    parts.extend(audit.compactions.iter().map(|of| (of.change.turn, compaction(row, of))));
+    parts.extend(first.iter().map(|change| (change.turn, edit(row, change))));
+    parts.sort_by_key(|(turn, _)| *turn);
+    text.extend(parts.into_iter().map(|(_, part)| part));
     if !rest.is_empty() {
-        let n_again: usize = rest.iter().map(|change| change.again.len()).sum();
-        let edits = count(rest.len() as u64, "more edit");
-        text += &format!("  {edits}, {} read again (all with --json)\n", count(n_again as u64, "file"));
+        let n = |of: fn(&Change) -> usize| rest.iter().map(of).sum::<usize>() as u64;
+        text += &format!(
+            "  {}: {} lost and used again, {} read again (all with --json)\n",
+            count(rest.len() as u64, "more edit"),
+            count(n(|change| change.lost.len()), "thing"),
+            count(n(|change| change.again.len()), "file")
+        );
     }
     text
+}
+
+fn fall(Fall { turn, time, before, after }: &Fall) -> String {
+    let when = when(*time);
+    let [before, after] = [*before, *after].map(indicatif::HumanCount);
+    format!(
+        "  the prompt fell before turn {turn}, {when}{before} -> {after} tokens, and no record says why\n"
+    )
+}
+
+/// What was done to single results.
+fn edit(row: &TrajectoryRow, change: &Change) -> String {
+    let steps = count(change.n_steps as u64, "step");
+    let head =
+        format!("  edit before turn {}, {}; {steps} taken out or replaced\n", change.turn, prompt(change));
+    head + &money(row, change) + &listed("lost and used again", &change.lost, lost) + &again(change)
 }
 
 /// What one compaction did.
@@ -276,9 +287,9 @@ fn compaction(row: &TrajectoryRow, of: &Compaction) -> String {
         None => {}
     }
     let is_first_known = of.unlogged.is_none() && of.is_prompt_known;
-    if of.n_names_alone > 0 && is_first_known {
-        let n = count(of.n_names_alone as u64, "more thing");
-        text += &format!("      {n} stood there by name alone\n");
+    if !of.names_alone.is_empty() && is_first_known {
+        let n = count(of.names_alone.len() as u64, "more thing");
+        text += &format!("      {n} stood there by name alone (listed with --json)\n");
     }
     if of.is_shown {
         let what = format!("named and not there before (of {})", of.n_named);
@@ -321,9 +332,7 @@ fn paid(after: Option<u32>, change: &Change) -> String {
     match after {
         Some(0) => "cheaper at once".to_owned(),
         _ if change.n_left == 0 => "no call followed".to_owned(),
-        Some(n) if n <= change.n_left => {
-            format!("paid back after {} of the {left} that followed", count(u64::from(n), "call"))
-        }
+        Some(n) if n <= change.n_left => format!("paid back after {n} of the {left} that followed"),
         _ => format!("not paid back by the {left} that followed"),
     }
 }
@@ -331,6 +340,7 @@ fn paid(after: Option<u32>, change: &Change) -> String {
 fn money(row: &TrajectoryRow, change: &Change) -> String {
     let paid = paid(change.paid_after, change);
     match dollars(row, change.cost).filter(|cost| *cost > 0.0) {
+        Some(cost) if cost < 0.005 => format!("    lost cache: under $0.01, {paid}\n"),
         Some(cost) => format!("    lost cache: ${cost:.2}, {paid}\n"),
         None => format!("    lost cache: {paid}\n"),
     }

@@ -37,8 +37,10 @@ const FORMS: [&str; 2] = ["empty", "oracle"];
 /// shows them. Several presets take the same values. A preset that writes summaries is replayed with empty ones and with the oracle's. No model is asked.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  trajpress sweep logs/ --preset claude-api-clear-tool-uses --vary trigger.tokens=30k,60k,100k --vary scope.keep=3,10
-  trajpress sweep logs/ --preset claude-code --vary window=64k,128k,200k --out swept
+  trajpress sweep logs/ --preset claude-api-clear-tool-uses \\
+    --vary trigger.tokens=30k,60k,100k --vary scope.keep=3,10
+  trajpress sweep logs/ --preset claude-code --out swept \\
+    --vary window=64k,128k,200k
   trajpress sweep logs/ --preset pi-1.5 --preset codex --vary window=64k,128k")]
 pub struct Args {
     /// Files or folders of logs
@@ -222,7 +224,8 @@ fn page(args: &Args, keys: &[&str], rows: &[Row]) -> Vec<Block> {
     let has_forms = rows.iter().any(|row| row.form.is_some());
     let are_several = args.presets.len() > 1;
     let mut head: Vec<String> = are_several.then(|| "preset".to_owned()).into_iter().collect();
-    head.extend(keys.iter().map(|key| (*key).to_owned()));
+    // A head is broken between words.
+    head.extend(keys.iter().map(|key| key.replace('.', ". ")));
     if has_forms {
         head.push("summaries".to_owned());
     }
@@ -260,7 +263,7 @@ fn page(args: &Args, keys: &[&str], rows: &[Row]) -> Vec<Block> {
     }
     vec![
         Block::Text(format!("`{}` over {}.\n\n", args.presets.join("`, `"), count(n as u64, "session"))),
-        Block::Table { rows: lines, spare: [7, 6, 3, 4].map(|column| fixed + column).to_vec() },
+        Block::Table { rows: lines, spare: [7, 6, 4, 3].map(|column| fixed + column).to_vec() },
         Block::Text(
             "\nNeeds: what the agent used that it had last seen more than 3 turns before; those of one turn count as one. Worst tenth: of the \
              sessions, the share that is kept at their 10th percentile. Pays after: calls until shorter prompts have paid for the broken prompt \

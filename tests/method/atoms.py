@@ -283,7 +283,7 @@ class Lexer:
             return None
         signs = len(re.findall("[=:]", gap))
         if signs == 0:
-            return gap == " " and (key[2] or name.lower() in NOUNS) and sign
+            return gap == " " and sign == "=" and (key[2] or name.lower() in NOUNS) and sign
         return (name.lower() not in STOP if signs == 1 else gap in (":=", " := ")) and sign
 
     # ---- dots ----

@@ -15,6 +15,8 @@ use crate::report::statistics::excess::{Excess, Told};
 
 /// That so many times the sessions would tell is no use.
 const MANY_TIMES: usize = 10;
+/// Those that are named where none costs less.
+const NEAREST: usize = 3;
 /// Policies of the frontier that are shown.
 const SHOWN: usize = 8;
 
@@ -33,12 +35,12 @@ pub(super) struct Answer {
 impl Answer {
     fn told(&self, of: &Compared) -> &'static str {
         let told = of.excess.told(self.margin);
-        match (told, of.break_even) {
-            (Told::TooLittle, _) => "too little",
+        match told {
+            Told::TooLittle => "too little",
             _ if of.is_mostly_over() => "does not fit",
             _ if !of.is_over_no_more() => "more over",
             _ if of.is_not_worse(self.margin, self.advice.kept.hi()) => "not worse",
-            (Told::Worse, None) => "worse",
+            _ if of.is_worse(self.margin) => "worse",
             _ => "open",
         }
     }
@@ -126,12 +128,13 @@ impl Answer {
     /// Why nothing is to be set.
     fn kept(&self) -> String {
         match self.advice.verdict {
-            Verdict::NoneCheaper => {
-                "Keep yours: no other costs less, since a broken prompt cache costs more than what is left out.\n".to_owned()
-            }
+            Verdict::NoneCheaper => format!(
+                "Keep yours: no other costs less, since a broken prompt cache costs more than what is left out. Nearest: {}.\n",
+                self.nearest()
+            ),
             Verdict::TooLittle => self.too_little(),
             _ => format!(
-                "Keep yours: none that costs less is shown, in both halves of the sessions, to lose no more than {} more of what is needed later{}.\n{}{}{}{}",
+                "Keep yours: of what costs less none is shown, in both halves of the sessions, to lose at most {} more of what is needed later.\n{}{}{}{}{}",
                 points(self.margin),
                 self.tally(),
                 self.by_name(),
@@ -140,6 +143,14 @@ impl Answer {
                 self.money()
             ),
         }
+    }
+
+    /// The cheapest ones, where none costs less.
+    fn nearest(&self) -> String {
+        let cost = |of: &Compared| {
+            format!("`{}` costs {}", self.dish(of).name, beside(of.saved[2].unwrap_or(0.0), "less"))
+        };
+        self.advice.all.iter().take(NEAREST).map(cost).collect::<Vec<_>>().join(", ")
     }
 
     /// Those that cost less: of which nothing speaks against them over all sessions, and those that cannot run there.
@@ -151,8 +162,14 @@ impl Answer {
         let mut text = String::new();
         for of in told("not worse") {
             let saved = beside(of.saved[2].unwrap_or(0.0), "less");
+            let halves = match of.holds_in_each {
+                true => {
+                    "and in each half; but one that costs still less was chosen on the older half, and it alone is looked at on the newer"
+                }
+                false => "but not surely so in each half",
+            };
             text += &format!(
-                "`{}` costs {saved}, sends {}, and is not worse over all sessions, but not surely so in each half.\n",
+                "`{}` costs {saved}, sends {}, and is not worse over all sessions, {halves}.\n",
                 self.dish(of).name,
                 tokens(of)
             );
@@ -167,13 +184,22 @@ impl Answer {
         text
     }
 
-    /// What could have been told of those that cost less.
+    /// What could have been told of the one that costs less and loses the least.
     fn least_margin(&self) -> String {
-        let cheaper = self.advice.all.iter().filter(|of| of.is_cheaper());
-        let least = cheaper.filter_map(|of| of.excess.least_margin()).min_by(f64::total_cmp);
-        least.map_or_else(String::new, |least| {
+        // Of one that is surely worse, or that its summaries decide, a margin says nothing.
+        let is_open = |of: &&Compared| {
+            of.is_cheaper() && of.break_even.is_none() && of.at_best.is_none() && !of.is_worse(self.margin)
+        };
+        let told = self
+            .advice
+            .all
+            .iter()
+            .filter(is_open)
+            .filter_map(|of| Some((of.excess.value?, of.excess.least_margin()?, of)));
+        told.min_by(|a, b| a.0.total_cmp(&b.0)).map_or_else(String::new, |(_, least, of)| {
             format!(
-                "The smallest margin that all sessions together could have told is {}; a half tells less.\n",
+                "Of `{}`, which loses the least of them, all sessions together could tell a margin of {}; a half tells less.\n",
+                self.dish(of).name,
                 points(least)
             )
         })
@@ -193,21 +219,30 @@ impl Answer {
     fn tally(&self) -> String {
         let mut tally: BTreeMap<&str, usize> = BTreeMap::new();
         for of in self.advice.all.iter().filter(|of| of.is_cheaper()) {
-            *tally.entry(self.told(of)).or_default() += 1;
+            let told = match self.told(of) {
+                "more over" => "more often over the window",
+                told => told,
+            };
+            *tally.entry(told).or_default() += 1;
         }
         let each: Vec<String> = tally.iter().map(|(told, n)| format!("{told}: {n}")).collect();
-        if each.is_empty() { String::new() } else { format!(" (over all sessions; {})", each.join(", ")) }
+        if each.is_empty() {
+            String::new()
+        } else {
+            format!("Over all sessions they are: {}.\n", each.join(", "))
+        }
     }
 
     /// How many more sessions would tell of the one that could be told soonest.
     fn sessions_that_would_tell(&self) -> String {
         let more = |of: &&Compared| {
-            let more = 2 * of.excess.more_sessions(self.margin).filter(|n| *n > 0 && of.is_cheaper())?;
+            let needed = 2 * of.excess.sessions_needed(self.margin).filter(|_| of.is_cheaper())?;
+            let more = needed.checked_sub(of.excess.n_affected).filter(|more| *more > 0)?;
             Some((more, self.dish(of).name.clone())).filter(|_| more <= MANY_TIMES * self.n_sessions)
         };
         let soonest = self.advice.all.iter().filter_map(|of| more(&of)).min();
         soonest.map_or_else(String::new, |(n, name)| {
-            format!("About {} more in which something is compressed would tell of `{name}`, if it is what it seems.\n", count(n as u64, "session"))
+            format!("About {} more in which something is compressed would tell of `{name}` in four of five cases, if it is what it seems.\n", count(n as u64, "session"))
         })
     }
 
@@ -215,7 +250,7 @@ impl Answer {
         let events = count(self.advice.n_events as u64, "time");
         let kept = match self.advice.kept.is_told() {
             true => format!(
-                " Its own summaries kept {} of what they replaced in these logs.",
+                " The summaries in these logs kept {} of what they replaced.",
                 shown(&self.advice.kept)
             ),
             false => String::new(),
@@ -239,79 +274,86 @@ impl Answer {
         // Who costs more and loses no less is no choice.
         let mut least = f64::INFINITY;
         cheaper.retain(|of| {
-            let value = of.excess.value.filter(|_| of.is_over_no_more()).unwrap_or(f64::INFINITY);
+            let value = of.at_best.as_ref().unwrap_or(&of.excess).value;
+            let value = value.filter(|_| of.is_over_no_more()).unwrap_or(f64::INFINITY);
             let is_better = value < least;
             least = least.min(value);
             is_better
         });
+        cheaper.truncate(SHOWN);
         if cheaper.is_empty() {
             return Vec::new();
         }
         // Beside the ideal summaries of a bracket every policy looks worse: there the break-even share tells.
         let is_bracket = cheaper.iter().any(|of| of.break_even.is_some());
-        let head = match is_bracket {
-            true => [
-                "policy",
-                "costs less",
-                "billed tokens less",
-                "over the window",
-                "affected",
-                "needs lost",
-                "breaks even at",
-                "told",
-            ],
-            false => [
-                "policy",
-                "costs less",
-                "billed tokens less",
-                "over the window",
-                "affected",
-                "needs lost",
-                "of what either could lose",
-                "told",
-            ],
-        };
+        let apart = if is_bracket { "breaks even at" } else { "of what either could lose" };
+        let head = [
+            "policy",
+            "costs less",
+            "billed tokens less",
+            "over the window",
+            "affected",
+            "needs lost",
+            apart,
+            "told",
+        ];
         let mut rows = vec![head.map(str::to_owned).to_vec()];
-        for of in cheaper.iter().take(SHOWN) {
-            let excess = &of.excess;
-            let range = excess.bounds().map_or_else(String::new, |(lo, hi)| format!(" [{lo:+.2}, {hi:+.2}]"));
-            let apart = match of.break_even {
-                Some((share, _)) if share <= 0.0 => "below 0".to_owned(),
-                Some((share, lower)) => {
-                    format!("{share:.2}{}", lower.map_or_else(String::new, |l| format!(" (surely {l:.2})")))
-                }
-                None => excess.value.map_or_else(none, |value| format!("{value:+.2}{range}")),
-            };
-            rows.push(vec![
-                self.dish(of).name.clone(),
-                of.saved[2].map_or_else(none, percent),
-                of.saved[1].map_or_else(none, percent),
-                of.over().map_or_else(none, percent),
-                HumanCount(excess.n_affected as u64).to_string(),
-                format!("{:.0} of {:.0}", excess.lost[0], excess.weight),
-                apart,
-                self.told(of).to_owned(),
-            ]);
-        }
-        let more = match n - cheaper.len().min(SHOWN) {
-            0 => String::new(),
-            n => format!(" {n} more cost less than the reference; `--json` has them."),
-        };
+        rows.extend(cheaper.iter().map(|of| self.cells(of)));
         vec![
             Block::Text(format!(
                 "\nWhat costs less, and has no more prompts over the window than the reference, over all {}, each with no cheaper one that loses less:\n",
                 count(self.n_sessions as u64, "session")
             )),
             Block::Table { rows, spare: vec![4, 2, 3, 5] },
-            Block::Text(format!(
-                "\nA need is something the agent used that it had last seen more than 3 turns before; of the needs whose text was compressed so many are lost, those of one turn count as one. {}{more}",
-                match is_bracket {
-                    true =>
-                        "Breaks even: the share of what the product's summaries replace that they have to keep to lose as little, and the least it surely is (95 %). Not worse: that is more than they surely keep.",
-                    false => "Of what either could lose: how much more it loses, with one-sided 95 % bounds.",
-                }
-            )),
+            Block::Text(self.notes(&cheaper, is_bracket, n - cheaper.len())),
         ]
+    }
+
+    /// The row of one that costs less.
+    fn cells(&self, of: &Compared) -> Vec<String> {
+        let excess = &of.excess;
+        let range = excess.bounds().map_or_else(String::new, |(lo, hi)| format!(" [{lo:+.2}, {hi:+.2}]"));
+        let best = of.at_best.as_ref().map(|best| (best.lost[0], best.value.unwrap_or(0.0)));
+        let apart = match (best, of.break_even) {
+            (Some((_, best)), _) => format!("{best:+.2} to {:+.2}", excess.value.unwrap_or(0.0)),
+            (None, Some((share, _))) if share <= 0.0 => "below 0".to_owned(),
+            (None, Some((share, lower))) => {
+                format!("{share:.2}{}", lower.map_or_else(String::new, |l| format!(" (surely {l:.2})")))
+            }
+            (None, None) => excess.value.map_or_else(none, |value| format!("{value:+.2}{range}")),
+        };
+        let lost = format!("{:.0} of {:.0}", excess.lost[0], excess.weight);
+        vec![
+            self.dish(of).name.clone(),
+            of.saved[2].map_or_else(none, percent),
+            of.saved[1].map_or_else(none, percent),
+            of.over().map_or_else(none, percent),
+            HumanCount(excess.n_affected as u64).to_string(),
+            best.map_or_else(String::new, |(lost, _)| format!("{lost:.0} to ")) + &lost,
+            apart,
+            self.told(of).to_owned(),
+        ]
+    }
+
+    /// What the words of the table mean.
+    fn notes(&self, shown: &[&Compared], is_bracket: bool, n_more: usize) -> String {
+        let mut text = "\nA need is something the agent used that it had last seen more than 3 turns before; of the needs whose text was compressed so many are lost, those of one turn count as one.".to_owned();
+        text += match is_bracket {
+            true => {
+                " Breaks even: the share of what the product's summaries replace that they have to keep to lose as little, and the least it surely is (95 %). Not worse: that is more than they surely keep."
+            }
+            false => " Of what either could lose: how much more it loses, with one-sided 95 % bounds.",
+        };
+        if shown.iter().any(|of| self.told(of) == "open") {
+            text += " Open: it is shown neither to be worse nor not to be.";
+        }
+        if shown.iter().any(|of| of.at_best.is_some()) {
+            text += " From ... to: with ideal and with empty summaries, where it writes some of its own; no replay without a model tells which they are like.";
+        }
+        if n_more > 0 {
+            text += &format!(" {n_more} more cost less than the reference; `--json` has them.");
+        }
+        text
     }
 
     pub(super) fn json(&self) -> Value {

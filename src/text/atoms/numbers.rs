@@ -145,7 +145,8 @@ impl<'a> Lexer<'a> {
         }
         let hash = words::hash(&self.bytes[key.start..key.end]);
         let bears = match signs {
-            0 => gap == b" " && (key.is_flag || self.lists.nouns.contains(hash)),
+            // The minus behind a blank begins an option: `git log --oneline -5`.
+            0 => gap == b" " && !negative && (key.is_flag || self.lists.nouns.contains(hash)),
             1 => !self.lists.stop.contains(hash),
             _ => gap == b":=" || gap == b" := ",
         };

@@ -73,6 +73,7 @@ fn numbers_with_unit_or_key() {
     one("the issue #12", "number:#12");
     one("on 2024-05-15", "number:2024-05-15");
     assert_eq!(found("--port 80"), ["flag:--port", "number:port=80"]);
+    assert_eq!(found("git log --oneline -5"), ["flag:--oneline"], "two options");
     none(
         "30 apples, 12:30:05, 2024-05-15 10:00:01, 2024-05-15T10:00:01.123Z, [ 27%], 3, 4.5, #fff, #000000, x[2:4], $1",
     );
