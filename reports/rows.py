@@ -4,6 +4,7 @@
 What a report reads stays, packed as small as zstd can; text of the logs (goals, annotations, where they stood), scores of single
 events and the tables named WITHOUT go (timeline: two figures need it). `make figures` draws the report again from them.
 """
+import hashlib
 import json
 import sys
 from pathlib import Path
@@ -39,8 +40,15 @@ def main(args):
     # Of the manifest a report needs what tokens cost, and the scores of one's own.
     plan = json.loads((run / "_manifest.json").read_text())["plan"]
     kept = {key: plan[key] for key in ("prices", "score_programs") if key in plan}
-    (out / "_manifest.json").write_text(json.dumps({"plan": kept}, indent=1) + "\n")
+    manifest = {"plan": kept, "kept": [about(path) for path in sorted(out.glob("*.parquet"))]}
+    (out / "_manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
     return 0
+
+
+def about(path):
+    """What a report checks a table by."""
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    return {"path": path.name, "sha256": sha256, "rows": pq.read_metadata(path).num_rows, "bytes": path.stat().st_size}
 
 
 sys.exit(main(sys.argv[1:]))

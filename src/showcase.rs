@@ -1,12 +1,13 @@
 //! Table `showcase`: the events that took most of what was needed later, with their text, for people who read.
 //!
 //! They are found by the scores of a finished run and replayed once more. Texts are redacted by what their whole log tells.
+//! What a variant shows stands in RUN/parts/showcase under a hash of all that decides it, and is taken over by the next run there.
 
 use std::borrow::{Borrow, Cow};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use rayon::prelude::*;
@@ -15,15 +16,17 @@ use crate::context::log::Log;
 use crate::context::needs::Need;
 use crate::context::{Block, Content, Piece, speaker};
 use crate::experiment::cell::{Account, Accounts, Models, Shelf, Which, accounts};
-use crate::experiment::{Dataset, Plan, Variant};
+use crate::experiment::{Contents, Dataset, Plan, Variant};
 use crate::export::camera::Shot;
 use crate::export::words::Words;
 use crate::files::reach;
 use crate::scores::retention::NEED_RETENTION;
-use crate::store::{Row as _, ScoreValue, ShowcaseRow, TableReader, TableWriter};
+use crate::store::{self, Row as _, ScoreValue, ShowcaseRow, TableReader, TableWriter};
 use crate::strategies;
 use crate::trajectory::Role;
 
+/// Raised when other events are shown of the same replays, or their texts are cut or redacted in another way.
+const VERSION: u32 = 1;
 /// Variants at most, events of each, and sessions that are replayed for them.
 const VARIANTS: usize = 12;
 const EVENTS: usize = 5;
@@ -59,38 +62,76 @@ pub fn write(
     let worst = worst(&run.join(format!("{}.parquet", ScoreValue::TABLE)), &variants, tail)?;
     let index: HashMap<&str, usize> =
         data.entries().iter().enumerate().map(|(at, entry)| (entry.id.as_str(), at)).collect();
-    let told: Vec<Vec<Vec<ShowcaseRow>>> = variants
-        .par_iter()
-        .map(|variant| {
-            let worst = worst.get(&variant.id).into_iter().flatten();
-            let sessions = worst.filter_map(|(lost, id)| Some((*lost, *index.get(id.as_str())?)));
-            events((data, plan, shelf), variant, sessions, models, tail, raw)
-        })
-        .collect();
-    // A file of this name is whole.
-    let unfinished = path.with_extension("unfinished");
+    let sessions = |variant: &Variant| -> Vec<(f64, usize)> {
+        let worst = worst.get(&variant.id).into_iter().flatten();
+        worst.filter_map(|(lost, id)| Some((*lost, *index.get(id.as_str())?))).collect()
+    };
+    let replayed: Vec<usize> =
+        variants.iter().flat_map(|v| sessions(v)).map(|(_, session)| session).collect();
+    let contents = Contents::new(plan, data, &replayed)?;
+    let parts = run.join("parts").join(ShowcaseRow::TABLE);
+    fs::create_dir_all(&parts).with_context(|| format!("cannot make {}", parts.display()))?;
+    let part = |variant: &Variant| -> anyhow::Result<(PathBuf, Vec<ShowcaseRow>)> {
+        let sessions = sessions(variant);
+        let mut hash = blake3::Hasher::new();
+        let version = env!("CARGO_PKG_VERSION");
+        hash.update(format!("{VERSION} {version} {tail} {raw} {}", variant.id).as_bytes());
+        sessions.iter().for_each(|&(_, session)| {
+            hash.update(contents.cell(session, variant).as_bytes());
+        });
+        let path = parts.join(format!("{}.parquet", &hash.finalize().to_hex()[..32]));
+        if let Ok(rows) = store::read(&path) {
+            return Ok((path, rows));
+        }
+        let (events, is_whole) = events((data, plan, shelf), variant, sessions, models, tail, raw);
+        if is_whole {
+            write_table(&path, events.iter().cloned())?;
+        }
+        Ok((path, events.concat()))
+    };
+    let told: Vec<(PathBuf, Vec<ShowcaseRow>)> =
+        variants.par_iter().map(|variant| part(variant)).collect::<anyhow::Result<_>>()?;
+    let rows = told.iter().flat_map(|(_, rows)| rows.chunk_by(|a, b| key(a) == key(b)));
+    let n = write_table(&path, rows.map(<[_]>::to_vec))?;
+    let shown: HashSet<&PathBuf> = told.iter().map(|(path, _)| path).collect();
+    for old in fs::read_dir(&parts)?.filter_map(Result::ok).map(|entry| entry.path()) {
+        if !shown.contains(&old) {
+            let _ = fs::remove_file(old);
+        }
+    }
+    Ok(n)
+}
+
+fn key(row: &ShowcaseRow) -> (&str, u32) {
+    (&row.trajectory, row.event)
+}
+
+/// Writes events to a file, which is whole once it has its name; says how many.
+fn write_table(path: &Path, events: impl Iterator<Item = Vec<ShowcaseRow>>) -> anyhow::Result<usize> {
+    let unfinished = path.with_extension(format!("{}.unfinished", std::process::id()));
     let mut writer = TableWriter::create(&unfinished, 1 << 20)?;
     let mut n = 0;
-    for rows in told.into_iter().flatten() {
+    for rows in events {
         n += 1;
         writer.push(rows)?;
     }
     writer.finish()?;
-    fs::rename(&unfinished, &path).with_context(|| format!("cannot write {}", path.display()))?;
+    fs::rename(&unfinished, path).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(n)
 }
 
 /// The worst events of a variant, as rows. Sessions come with what each lost, the worst first: once there are so many events that each
-/// took more than the next session lost, it is left out with those behind it.
+/// took more than the next session lost, it is left out with those behind it. Says whether all could be replayed.
 fn events(
     all: (&Dataset, &Plan, &Shelf),
     variant: &Variant,
-    sessions: impl Iterator<Item = (f64, usize)>,
+    sessions: Vec<(f64, usize)>,
     models: &Models,
     tail: u32,
     raw: bool,
-) -> Vec<Vec<ShowcaseRow>> {
+) -> (Vec<Vec<ShowcaseRow>>, bool) {
     let mut replays: Vec<Accounts> = Vec::new();
+    let mut is_whole = true;
     // By event, how many needs it took, in which replay, and where there.
     let mut best: Vec<(Reverse<usize>, usize, usize)> = Vec::new();
     for (lost, index) in sessions {
@@ -106,6 +147,7 @@ fn events(
                 replays.push(told);
             }
             Err(error) => {
+                is_whole = false;
                 let id = &all.0.entries()[index].id;
                 tracing::warn!("showcase: {id} under {}: {error:#}", variant.label);
             }
@@ -118,7 +160,8 @@ fn events(
         let rows = if events.is_empty() { Vec::new() } else { rows(&variant.id, of.log(), &events, raw) };
         shown.extend(places.into_iter().map(|at| (replay, at)).zip(rows));
     }
-    best.iter().filter_map(|(_, replay, at)| shown.remove(&(*replay, *at))).collect()
+    let shown = best.iter().filter_map(|(_, replay, at)| shown.remove(&(*replay, *at))).collect();
+    (shown, is_whole)
 }
 
 /// The variants that are shown: of too many, some from all over the plan. Controls and what compresses nothing are not.

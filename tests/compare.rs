@@ -185,8 +185,22 @@ fn nights_are_read_replayed_and_compared() {
     assert_eq!(third.status.code(), Some(0), "{}", told(&third));
     assert!(told(&third).contains("Nothing changed: "), "{}", told(&third));
 
+    // What a variant shows of sessions that stayed is taken over, and is what a run without a past shows.
+    let shown = || -> Vec<(String, std::time::SystemTime)> {
+        let parts = fs::read_dir(place.at("nights/run/parts/showcase")).unwrap().map(Result::unwrap);
+        let of = |part: fs::DirEntry| {
+            (part.file_name().into_string().unwrap(), part.metadata().unwrap().modified().unwrap())
+        };
+        parts.map(of).collect()
+    };
+    let before = shown();
     write("new", RUNS, RUNS + 1);
     let fourth = night(BAD);
+    assert!(shown().iter().any(|part| before.contains(part)), "{before:?} {:?}", shown());
+    let (data, fresh) = (place.at("nights/data"), place.at("fresh"));
+    place.done(&["run", &place.at("night.toml"), "--data", &data, "--out", &fresh]);
+    let showcase = |run: &str| fs::read(Path::new(run).join("showcase.parquet")).unwrap();
+    assert!(showcase(&place.at("nights/run")) == showcase(&fresh));
     assert_eq!(fourth.status.code(), Some(0), "{}", told(&fourth));
     assert!(told(&fourth).contains("1 only now"), "{}", told(&fourth));
     let mut kept: Vec<String> = fs::read_dir(place.at("nights"))

@@ -26,8 +26,14 @@ fn a_new_machine_is_well_and_says_what_is_missing() {
     let rows: Vec<Value> = serde_json::from_str(&told).unwrap();
     let states: Vec<(&str, &str)> =
         rows.iter().map(|row| (row["what"].as_str().unwrap(), row["state"].as_str().unwrap())).collect();
-    let expected =
-        [("program", "ok"), ("models", "missing"), ("logs", "missing"), ("cache", "ok"), ("self-test", "ok")];
+    let expected = [
+        ("program", "ok"),
+        ("models", "missing"),
+        ("logs", "missing"),
+        ("cache", "ok"),
+        ("disk", "ok"),
+        ("self-test", "ok"),
+    ];
     assert_eq!((code, &states[..]), (Some(0), &expected[..]), "{told}{said}");
     // A place where nothing can be written is wrong.
     fs::remove_dir_all(place.at(".cache")).unwrap();

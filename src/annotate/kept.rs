@@ -11,7 +11,7 @@ use crate::text::tokens::Tokenizer;
 use crate::trajectory::Step;
 
 use super::features::{self, FEATURES_VERSION, PIECE};
-use super::read_done;
+use super::{Steps, read_done};
 
 /// The features in a folder that are good still.
 #[derive(Default)]
@@ -71,6 +71,34 @@ impl Kept {
             }
             rows.unwrap_or_default()
         })
+    }
+
+    /// What is there of some trajectories, each short enough to hold its rows. They are read together: to read of a row group
+    /// is to decode what stands before.
+    pub(super) fn together(&self, part: &[Steps]) -> Vec<Option<Vec<FeatureRow>>> {
+        let mut found: Vec<Option<Vec<FeatureRow>>> = part.iter().map(|_| None).collect();
+        let Some(features) = &self.features else { return found };
+        let mut places: Vec<(usize, Range<usize>, usize)> = Vec::new();
+        for (at, (id, steps)) in part.iter().enumerate() {
+            if let Some((group, range)) = self.places.get(id).filter(|(_, range)| range.len() == steps.len())
+            {
+                places.push((*group, range.clone(), at));
+            }
+        }
+        places.sort_unstable_by_key(|(group, range, _)| (*group, range.start));
+        for places in places.chunk_by(|a, b| a.0 == b.0) {
+            let ranges: Vec<Range<usize>> = places.iter().map(|(_, range, _)| range.clone()).collect();
+            let Ok(rows) = features.read(places[0].0, &ranges) else { continue };
+            if rows.len() != ranges.iter().map(Range::len).sum::<usize>() {
+                continue;
+            }
+            let mut rows = rows.into_iter();
+            for (_, range, at) in places {
+                found[*at] = Some(rows.by_ref().take(range.len()).collect());
+            }
+            self.n_used.fetch_add(places.len() as u64, Ordering::Relaxed);
+        }
+        found
     }
 
     /// A piece of the features of a trajectory of so many steps.

@@ -332,12 +332,16 @@ fn annotate_part(
         }
         return vec![calls_of(steps, &tokens)];
     }
-    let compute = |(id, steps): &Steps| {
-        let rows: Vec<FeatureRow> = kept.pieces(id, steps, tokenizer).flatten().collect();
+    let known: Vec<Option<Vec<FeatureRow>>> = part
+        .par_chunks(part.len().div_ceil(rayon::current_num_threads()).max(1))
+        .flat_map_iter(|part| kept.together(part))
+        .collect();
+    let compute = |((id, steps), known): (&Steps, Option<Vec<FeatureRow>>)| {
+        let rows = known.unwrap_or_else(|| features::pieces(id, steps, tokenizer).flatten().collect());
         let calls = calls_of(steps, &tokens_of(&rows));
         (rows, calls)
     };
-    let (rows, calls) = part.par_iter().map(compute).unzip();
+    let (rows, calls) = part.par_iter().zip(known).map(compute).unzip();
     is_wanted(rows);
     calls
 }

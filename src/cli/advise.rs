@@ -14,7 +14,7 @@ use serde_json::json;
 use super::once::read;
 use super::page::{Block, lay_out, width};
 use super::trial::tokens;
-use super::{ExitStatus, Output, catalogue, count, print, tell};
+use super::{ExitStatus, Output, catalogue, count, print, tell, web};
 use crate::advice::{Advisor, Session};
 use crate::experiment::cell::plays;
 use crate::experiment::{Dataset, Plan};
@@ -41,6 +41,7 @@ const MOST_SPLITS: i64 = 10_000;
   trajpress advise logs/ --window 128k --margin 0.1
   trajpress advise logs/ --settings-for claude-api
   trajpress advise logs/ --splits 200
+  trajpress advise logs/ --html advice.html
   trajpress advise logs/ --reference langchain-trim --json")]
 pub struct Args {
     /// Files or folders of logs
@@ -60,6 +61,9 @@ pub struct Args {
     /// Choose on a random half of the sessions so many times, and tell how often that held on the other half
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=MOST_SPLITS), allow_negative_numbers = true)]
     splits: u32,
+    /// Write this as a page for a browser, too, without keys, passwords and personal data
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Use N threads; 0 is all cores
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
@@ -109,6 +113,9 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         }
         page.extend(answer.page());
         all.push(answer.json());
+    }
+    if let Some(path) = &args.html {
+        web::write(path, "trajpress advise", page.clone())?;
     }
     match output.json {
         true => print(&escape::json(&json!({ "margin": args.margin, "groups": all }))?)?,

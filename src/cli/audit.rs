@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::once::read;
 use super::page::{Block, lay_out, width};
-use super::{ExitStatus, Output, catalogue, count, inspect, print};
+use super::{ExitStatus, Output, catalogue, count, inspect, print, web};
 use crate::audit::{Audit, Change, Compaction, Fall, Lost, NameAlone, Words, audit};
 use crate::experiment::Plan;
 use crate::scores::money::Prices;
@@ -28,11 +28,15 @@ const SHOWN: usize = 5;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   trajpress audit ~/.claude/projects/mine/session.jsonl
-  trajpress audit ~/.codex/sessions --json")]
+  trajpress audit ~/.codex/sessions --json
+  trajpress audit logs/ --html audit.html")]
 pub struct Args {
     /// Files or folders of logs
     #[arg(required = true)]
     logs: Vec<PathBuf>,
+    /// Write this as a page for a browser, too, without keys, passwords and personal data
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Use N threads; 0 is all cores
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
@@ -59,6 +63,9 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let has_any = |audit: &Audit| is_acted(audit) || !audit.falls.is_empty();
     let told = audits.iter().filter(|(_, audit)| has_any(audit));
     let told: Vec<(&TrajectoryRow, &Audit)> = told.map(|(i, audit)| (&rows[*i], audit)).collect();
+    if let Some(path) = &args.html {
+        web::write(path, "trajpress audit", vec![Block::Text(as_text(&told, rows.len()))])?;
+    }
     match output.json {
         true => print(&escape::json(&as_json(&told, rows.len()))?)?,
         false => print(&lay_out(&[Block::Text(as_text(&told, rows.len()))], width()))?,

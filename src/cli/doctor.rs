@@ -1,6 +1,6 @@
 //! `trajpress doctor`: what of this program works on this machine.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::{ExitStatus, Output, columns, count, print};
 use crate::experiment::SEMANTICS_VERSION;
-use crate::files::reach;
+use crate::files::{reach, room};
 use crate::logs::places;
 use crate::models::catalogue::{Catalogue, DEFAULT_SET, Named};
 use crate::models::folder::{Folder, State};
@@ -50,7 +50,7 @@ enum Health {
 
 /// Runs the command.
 pub fn run(_: &Args, output: Output) -> anyhow::Result<ExitStatus> {
-    let mut rows = vec![program(), models(), logs(), cache()];
+    let mut rows = vec![program(), models(), logs(), cache(), disk()];
     rows.push(match tried() {
         Ok(told) => Row { what: "self-test", state: Health::Ok, told },
         Err(error) => Row { what: "self-test", state: Health::Wrong, told: format!("{error:#}") },
@@ -149,6 +149,23 @@ fn cache() -> Row {
         Err(error) => (Health::Wrong, format!("{error:#}")),
     };
     Row { what: "cache", state, told }
+}
+
+/// Bytes under which a disk is too full for runs over many logs.
+const ROOM: u64 = 1_000_000_000;
+
+/// Whether there is room for runs: they and their data stand where the user is, what is in the making in the folder for that.
+fn disk() -> Row {
+    let places = [("here", PathBuf::from(".")), ("for temporary files", std::env::temp_dir())];
+    let free = places.map(|(name, path)| (name, room::free(&path)));
+    let told = |(name, bytes): &(&str, Option<u64>)| {
+        let bytes = bytes.map_or("unknown".to_owned(), |bytes| indicatif::DecimalBytes(bytes).to_string());
+        format!("{bytes} free {name}")
+    };
+    let is_full = free.iter().any(|(_, bytes)| bytes.is_some_and(|bytes| bytes < ROOM));
+    let advice = if is_full { "; `trajpress cache prune` and old runs give room" } else { "" };
+    let state = if is_full { Health::Wrong } else { Health::Ok };
+    Row { what: "disk", state, told: format!("{}{advice}", free.each_ref().map(told).join(", ")) }
 }
 
 /// Has the program itself try a session, as a user would; how long that took.

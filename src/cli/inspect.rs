@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use serde_json::json;
 
+use super::page::of_terminal;
 use super::using::Using;
 use super::{ExitStatus, Output, catalogue, columns, count, print};
 use crate::context::log::Log;
@@ -70,12 +71,29 @@ pub struct Args {
     /// what it shows
     #[arg(long, value_name = "FILE", requires = "variant", conflicts_with = "event")]
     tiers: Option<PathBuf>,
-    /// Characters shown of each block
-    #[arg(long, value_name = "N", default_value_t = 160)]
-    width: usize,
+    /// Characters shown of each block [default: 160, or what a narrow terminal has room for]
+    #[arg(long, value_name = "N")]
+    width: Option<usize>,
     #[command(flatten)]
     using: Using,
 }
+
+impl Args {
+    /// Characters shown of each block.
+    fn most(&self) -> usize {
+        self.width.unwrap_or_else(|| most(of_terminal()))
+    }
+}
+
+/// Characters of a block behind what stands before it, in lines of so many; where two columns have room, or lines do not end,
+/// all that is usual.
+fn most(width: Option<usize>) -> usize {
+    width.filter(|&width| width < event::WIDE).map_or(USUAL, |width| width.saturating_sub(HEAD).max(20))
+}
+
+const USUAL: usize = 160;
+/// What stands before a block, and the mark where it is cut.
+const HEAD: usize = 30;
 
 /// Runs the command.
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
@@ -108,7 +126,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         return drawn("timeline", path, output);
     }
     let (Some(file), Some(name)) = (&args.experiment, &args.variant) else {
-        return show_steps(&log, &data.usage(index)?, args.width, output);
+        return show_steps(&log, &data.usage(index)?, args.most(), output);
     };
     let plan = Plan::read(file, &catalogue())?;
     let variant = Variant::find(&plan.variants, name).with_context(|| {
@@ -124,7 +142,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
             "no event {number}: {} in this replay",
             count(told.n_events as u64, "event")
         );
-        return event::show(&told, args.all, args.width, output);
+        return event::show(&told, args.all, args.most(), output);
     }
     let recipe = recipe(variant, &models)?;
     let log = if recipe.bridges() { data.log(index, true)? } else { log };
@@ -134,7 +152,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         super::tiers::write(&log, &variant.label, &run, path)?;
         return drawn("tier map", path, output);
     }
-    show_events(&variant.label, &run, args.width, output)
+    show_events(&variant.label, &run, args.most(), output)
 }
 
 /// Says where a figure is.
@@ -328,14 +346,15 @@ fn show_events(label: &str, run: &Run, width: usize, output: Output) -> anyhow::
     );
     for (i, e) in run.events.iter().enumerate() {
         text.push_str(&format!(
-            "{i:>4} before turn {:<5} scope {}..{:<6} prompt {} -> {} tokens {}\n",
+            "{i:>4} before turn {:<5} scope {:<10} prompt {:>6} -> {:>6} tokens {}",
             e.turn,
-            e.turns.start,
-            e.turns.end,
+            format!("{}..{}", e.turns.start, e.turns.end),
             e.tokens_before,
             e.tokens_after,
             flags(e).join(", ")
         ));
+        text.truncate(text.trim_end().len());
+        text.push('\n');
         // What a strategy of turns drops, in its order: the row of an event says only how much.
         for item in e.work.items.iter().filter(|item| item.fate == Fate::Dropped) {
             let score = item.score.map_or(String::new(), |score| format!("{score:.1}"));
@@ -379,6 +398,11 @@ mod tests {
     use super::*;
 
     #[test]
+    fn lines_end_where_a_narrow_terminal_does() {
+        assert_eq!([None, Some(120), Some(80), Some(20)].map(most), [160, 160, 50, 20]);
+    }
+
+    #[test]
     fn a_run_is_told_from_data() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("_manifest.json"), "{}").unwrap();
@@ -393,7 +417,7 @@ mod tests {
             variant: None,
             event: None,
             all: false,
-            width: 9,
+            width: Some(9),
             using: Default::default(),
         };
         let error = run(&args, Output::default()).unwrap_err().to_string();

@@ -40,6 +40,7 @@ mod timeline;
 mod train;
 pub mod trial;
 mod using;
+mod web;
 
 /// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

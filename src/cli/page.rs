@@ -42,10 +42,13 @@ pub(super) fn shown(of: &Estimate) -> String {
 
 /// Characters of a line of standard output.
 pub(super) fn width() -> usize {
-    let of_terminal =
-        terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0));
     let told = || std::env::var("COLUMNS").ok()?.parse().ok();
-    of_terminal.or_else(told).unwrap_or(WIDTH).clamp(NARROWEST, WIDEST)
+    of_terminal().or_else(told).unwrap_or(WIDTH).clamp(NARROWEST, WIDEST)
+}
+
+/// The same where it is a terminal.
+pub(super) fn of_terminal() -> Option<usize> {
+    terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0))
 }
 
 /// The page in lines of at most so many characters, but for what cannot be broken.

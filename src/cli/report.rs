@@ -73,7 +73,10 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<()> {
         names: names(),
         share_safe: args.share_safe,
     };
-    let success = Success::read(&args.run)?;
+    let success = match Success::read(&args.run)? {
+        None => Success::kept(&args.run)?,
+        of_run => of_run,
+    };
     if let Some(success) = &success
         && let Some(what) = success.damaged(&args.run)?
     {

@@ -7,16 +7,16 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use indicatif::{HumanCount, HumanDuration};
+use indicatif::{DecimalBytes, HumanCount, HumanDuration};
 use serde_json::{Value, json};
 
 use super::using::Using;
 use super::{ExitStatus, Output, catalogue, columns, count, print};
 use crate::experiment::cell::{Shelf, run_unit};
 use crate::experiment::demand::demand;
-use crate::experiment::run::{Overview, check_out, overview, select};
+use crate::experiment::run::{Overview, check_out, overview, sample, select};
 use crate::experiment::{Dataset, Options, Outcome, Plan, run_with};
-use crate::files::reach;
+use crate::files::{reach, room};
 use crate::models::bench::Speed;
 use crate::models::dry::Demand;
 use crate::showcase;
@@ -49,7 +49,7 @@ pub struct Args {
     /// Folder of the run
     #[arg(long, value_name = "RUN", required_unless_present = "list")]
     out: Option<PathBuf>,
-    /// Print the grid, its size and what it would ask of its models; run nothing
+    /// Print the grid, its size, time and room (some of it is tried for seconds), and what it would ask of models
     #[arg(long)]
     list: bool,
     /// Take the first N trajectories only
@@ -109,9 +109,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         tracing::warn!("{note}");
     }
     // With a model, replay waits and the model's contexts compute: more replays keep them full.
-    let asks = plan.variants.iter().any(|v| v.models().next().is_some());
-    let asks = asks || !plan.readers.is_empty();
-    let waiting = if asks { REPLAYS } else { 1 };
+    let waiting = if asks(&plan) { REPLAYS } else { 1 };
     let options = Options {
         threads: Some(threads(args) * waiting),
         limit: args.limit,
@@ -137,17 +135,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         );
     }
     if args.list {
-        let size = overview(&plan, &data, args.out.as_deref(), &options)?;
-        let asked = demands(&plan, &data, args, &options)?;
-        print(&match output.json {
-            true => escape::json(&json!({
-                "variants": plan.variants,
-                "size": size,
-                "models": asked,
-            }))?,
-            false => listing(&plan, &size) + &asked.iter().map(Asked::line).collect::<String>(),
-        })?;
-        return Ok(ExitStatus::Done);
+        return list(args, &plan, &data, &options, output);
     }
     let out = args.out.as_deref().context("no folder given\nhint: add `--out RUN`")?;
     let shelf = Shelf::default();
@@ -179,6 +167,42 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         true => ExitStatus::Done,
         false => ExitStatus::Failed,
     })
+}
+
+/// Whether any replay or score waits for a model.
+fn asks(plan: &Plan) -> bool {
+    plan.variants.iter().any(|v| v.models().next().is_some()) || !plan.readers.is_empty()
+}
+
+/// Prints the grid and what it will take.
+fn list(
+    args: &Args,
+    plan: &Plan,
+    data: &Dataset,
+    options: &Options,
+    output: Output,
+) -> anyhow::Result<ExitStatus> {
+    let mut size = overview(plan, data, args.out.as_deref(), options)?;
+    if !asks(plan) && size.step_variants_left > 0 {
+        let opened = args.using.open(&plan.variants, &plan.readers, threads(args))?;
+        let (models, shelf) = (opened.models(), Shelf::default());
+        let tried = sample(plan, data, options, &|data, unit, plan, progress| {
+            run_unit(data, unit, plan, &shelf, &models, progress)
+        })?;
+        size.tried(&tried, threads(args));
+    }
+    let free = room::free(args.out.as_deref().unwrap_or(Path::new(".")));
+    let asked = demands(plan, data, args, options)?;
+    print(&match output.json {
+        true => escape::json(&json!({
+            "variants": plan.variants,
+            "size": size,
+            "bytes_free": free,
+            "models": asked,
+        }))?,
+        false => listing(plan, &size, free) + &asked.iter().map(Asked::line).collect::<String>(),
+    })?;
+    Ok(ExitStatus::Done)
 }
 
 /// What failed is told in any case.
@@ -253,7 +277,7 @@ fn open(folder: &Path, plan: &Plan, args: &Args, output: Output) -> anyhow::Resu
     Ok(data)
 }
 
-fn listing(plan: &Plan, size: &Overview) -> String {
+fn listing(plan: &Plan, size: &Overview, free: Option<u64>) -> String {
     let rows: Vec<Vec<String>> = plan.variants.iter().map(|v| vec![v.id.clone(), v.label.clone()]).collect();
     let mut text = columns(&rows);
     text.push_str(&format!(
@@ -272,6 +296,10 @@ fn listing(plan: &Plan, size: &Overview) -> String {
             HumanDuration(Duration::from_secs_f64(seconds)),
             HumanCount(rate as u64)
         ));
+    }
+    if let Some(bytes) = size.bytes_left {
+        let free = free.map(|free| format!("; {} are free", DecimalBytes(free))).unwrap_or_default();
+        text.push_str(&format!("about {} on disk{free}\n", DecimalBytes(bytes)));
     }
     text
 }

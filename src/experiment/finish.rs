@@ -61,6 +61,18 @@ impl Success {
         })
     }
 
+    /// What a folder says in which rows of a run are kept for a report alone (reports/rows.py): its manifest has their digests.
+    ///
+    /// # Errors
+    /// Where the manifest cannot be read.
+    pub fn kept(run: &Path) -> anyhow::Result<Option<Self>> {
+        let Some(text) = reach::read(&run.join(MANIFEST))? else { return Ok(None) };
+        let kept = serde_json::from_slice(&text)
+            .ok()
+            .and_then(|mut all: serde_json::Value| serde_json::from_value(all.get_mut("kept")?.take()).ok());
+        Ok(kept.map(|tables| Success { manifest: publish::sha256_of(&text), tables }))
+    }
+
     /// What is wrong with the first of its files that is missing or not what the run wrote.
     ///
     /// # Errors
@@ -295,5 +307,33 @@ impl<R: CellPart> Stream<R> {
     fn next_of(&mut self, trajectory: &str) -> anyhow::Result<Option<R>> {
         let is_of = self.peek()?.is_some_and(|row| row.trajectory() == trajectory);
         Ok(if is_of { self.next.take() } else { None })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_are_kept_for_reports_are_what_was_kept() {
+        let reports = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports");
+        let folders = fs::read_dir(reports).unwrap().map(|entry| entry.unwrap().path().join("rows"));
+        let kept: Vec<PathBuf> = folders.filter(|rows| rows.is_dir()).collect();
+        assert!(!kept.is_empty());
+        for rows in &kept {
+            let said = Success::kept(rows).unwrap().unwrap_or_else(|| panic!("{}", rows.display()));
+            assert_eq!(said.damaged(rows).unwrap(), None);
+        }
+        // A table that was changed since is told.
+        let dir = tempfile::tempdir().unwrap();
+        for entry in fs::read_dir(&kept[0]).unwrap().map(Result::unwrap) {
+            fs::copy(entry.path(), dir.path().join(entry.file_name())).unwrap();
+        }
+        let cells = dir.path().join("cells.parquet");
+        let mut bytes = fs::read(&cells).unwrap();
+        bytes[9] ^= 1;
+        fs::write(&cells, bytes).unwrap();
+        let said = Success::kept(dir.path()).unwrap().unwrap();
+        assert!(said.damaged(dir.path()).unwrap().unwrap().contains("cells.parquet"));
     }
 }

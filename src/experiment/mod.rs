@@ -18,6 +18,7 @@ mod rows;
 pub mod run;
 pub mod units;
 
+pub use contents::Contents;
 pub use dataset::Dataset;
 pub use manifest::Kept;
 pub use options::Options;

@@ -94,9 +94,11 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
     let shown = html::Shown { tables: &tables, charts: &charts, sentence: &sentence };
     draft.write("report.html", html::page(&run, &summary, &shown, (folder, !options.share_safe))?)?;
     let (points, undrawn) = (summary.points(), summary.undrawn());
-    let figure = figures::retention_savings(&points, undrawn, summary.tail(), options.population.name());
-    draft.write("retention_savings.svg", figure.svg()?)?;
-    draft.write("retention_savings.png", figure.png()?)?;
+    let drawn = figures::retention_savings(&points, undrawn, summary.tail(), options.population.name());
+    for (figure, width) in drawn.iter().zip(["", "_wide"]) {
+        draft.write(&format!("retention_savings{width}.svg"), figure.svg()?)?;
+        draft.write(&format!("retention_savings{width}.png"), figure.png()?)?;
+    }
     for (name, chart) in charts {
         match chart {
             Ok(chart) => {

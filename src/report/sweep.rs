@@ -34,6 +34,6 @@ pub(crate) fn figure(all: &[Drawn]) -> anyhow::Result<(String, Vec<u8>)> {
             _ => undrawn.unscored += 1,
         }
     }
-    let figure = retention_savings(&points, undrawn, "3", Population::These.name());
+    let [figure, _] = retention_savings(&points, undrawn, "3", Population::These.name());
     Ok((figure.svg()?, figure.png()?))
 }

@@ -12,7 +12,7 @@ use crate::store::ShowcaseRow;
 use crate::text::escape;
 
 /// In lines this wide a block stands beside what took its place.
-const WIDE: usize = 100;
+pub(super) const WIDE: usize = 100;
 
 /// Prints the first event of these; `all` shows what was kept, too. So many characters of each text.
 pub(super) fn show(of: &Accounts, all: bool, most: usize, output: Output) -> anyhow::Result<ExitStatus> {

@@ -16,6 +16,7 @@ mod known;
 mod parts;
 mod progress;
 mod runner;
+mod sample;
 #[cfg(test)]
 mod tests;
 
@@ -41,6 +42,7 @@ use attempts::known_rate;
 use known::Known;
 use parts::{prune, set_aside, unpublished, write_units};
 use runner::Runner;
+pub use sample::{Sample, sample};
 
 /// Computes the rows of a unit; tells the step-variants done since it last told.
 pub type UnitFn<'a> =
@@ -217,6 +219,17 @@ pub struct Overview {
     pub rate: Option<f64>,
     /// Estimate by that rate; null is unknown.
     pub seconds_left: Option<f64>,
+    /// Room on the disk that it takes, as far as a sample tells.
+    pub bytes_left: Option<u64>,
+}
+
+impl Overview {
+    /// Takes over what a sample tells. Earlier attempts know the speed better.
+    pub fn tried(&mut self, sample: &Sample, threads: usize) {
+        self.rate = self.rate.or(sample.rate());
+        self.seconds_left = self.rate.map(|rate| self.step_variants_left as f64 / rate / threads as f64);
+        self.bytes_left = sample.bytes_of(self.step_variants_left);
+    }
 }
 
 /// Sizes up a run without running it.
@@ -242,6 +255,7 @@ pub fn overview(
         step_variants_left,
         rate,
         seconds_left: rate.map(|r| step_variants_left as f64 / r / threads(options) as f64),
+        bytes_left: None,
     })
 }
 

@@ -181,15 +181,7 @@ pub(super) fn publish(
     unit: &Unit,
     rows: UnitRows,
 ) -> anyhow::Result<(usize, usize)> {
-    let mut written = vec![write_table(scratch, rows.events)?, write_table(scratch, rows.items)?];
-    if plan.contexts {
-        written.push(write_table(scratch, rows.contexts)?);
-    }
-    written.extend([
-        write_table(scratch, rows.timeline)?,
-        write_table(scratch, rows.scores)?,
-        write_table(scratch, rows.cells)?,
-    ]);
+    let written = write_all(plan, scratch, rows)?;
     let mut known: BTreeMap<&str, String> = BTreeMap::new();
     let mut outcomes = Vec::with_capacity(written.len());
     for (table, from) in tables(plan).zip(&written) {
@@ -211,6 +203,20 @@ pub(super) fn publish(
     }
     let differing = outcomes.iter().filter(|&&o| o == Published::Differs).count();
     Ok((outcomes.iter().filter(|&&o| o != Published::New).count(), differing))
+}
+
+/// Writes the rows of a unit to scratch, in the order of [`tables`].
+pub(super) fn write_all(plan: &Plan, scratch: &Scratch, rows: UnitRows) -> anyhow::Result<Vec<PathBuf>> {
+    let mut written = vec![write_table(scratch, rows.events)?, write_table(scratch, rows.items)?];
+    if plan.contexts {
+        written.push(write_table(scratch, rows.contexts)?);
+    }
+    written.extend([
+        write_table(scratch, rows.timeline)?,
+        write_table(scratch, rows.scores)?,
+        write_table(scratch, rows.cells)?,
+    ]);
+    Ok(written)
 }
 
 fn write_table<R: CellPart>(scratch: &Scratch, rows: Vec<R>) -> anyhow::Result<PathBuf> {

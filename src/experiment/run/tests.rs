@@ -628,7 +628,14 @@ fn an_overview_runs_nothing() {
     let size = overview(&place.plan, &place.data, None, &Options::default()).unwrap();
     let steps: u64 = (0..17).map(|i| i % 5 + 1).sum();
     assert_eq!((size.n_units, size.step_variants), (23, steps * 7));
-    assert_eq!(size.seconds_left, None);
+    assert_eq!((size.seconds_left, size.bytes_left), (None, None));
+    // What is tried of so small a run is all of it.
+    let tried = sample(&place.plan, &place.data, &Options::default(), &rows).unwrap();
+    assert_eq!(tried.step_variants, size.step_variants);
+    let mut known = size.clone();
+    known.tried(&tried, 2);
+    assert!(known.seconds_left.unwrap() > 0.0 && known.bytes_left == Some(2 * tried.bytes), "{known:?}");
+    assert!(!place.out("parts").exists() && !place.out("_scratch").exists());
     place.run("r", &Options::default(), &rows).unwrap();
     let size = overview(&place.plan, &place.data, Some(&place.out("r")), &Options::default()).unwrap();
     assert_eq!(size.step_variants_left, 0);

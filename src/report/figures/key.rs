@@ -6,7 +6,7 @@ use crate::report::figures::canvas::{Anchor, CAP_EM, Canvas, INK, fitted, text_w
 use crate::text::natural::natural;
 
 use super::marker::{GREY, Style, draw_marker, draw_reach};
-use super::{Context, LABEL_SIZE, Point, RADIUS, WIDTH};
+use super::{Context, LABEL_SIZE, Point, RADIUS};
 
 const LINE_HEIGHT: f64 = 9.2;
 
@@ -60,7 +60,7 @@ pub(super) fn notes(points: &[Point], context: &Context, n_others: usize) -> Vec
         note("from random lines (floor) to oracle (ceiling), same tokens kept".to_owned(), true);
     }
     note(format!("intervals: {}; controls are grey, on no frontier", context.population), false);
-    for line in wrapped(&context.triggers, LABEL_SIZE, WIDTH - 12.0) {
+    for line in wrapped(&context.triggers, LABEL_SIZE, context.width - 12.0) {
         note(line, false);
     }
     context.undrawn.notes().for_each(|text| note(text, false));
@@ -76,6 +76,7 @@ pub(super) fn draw_key(canvas: &mut Canvas, top: f64, entries: &[Entry], notes: 
     const TEXT: f64 = 9.5;
     const BETWEEN: f64 = 7.0;
     let width = |text: &str| text_width(text, LABEL_SIZE);
+    let page = canvas.width;
     let numbers = entries.iter().map(|e| width(&e.number)).fold(0.0, f64::max);
     // Numbers end where the longest does; text begins behind.
     let indent = if numbers > 0.0 { TEXT + numbers + 3.0 } else { TEXT };
@@ -87,18 +88,18 @@ pub(super) fn draw_key(canvas: &mut Canvas, top: f64, entries: &[Entry], notes: 
         let widths = widths(*rows);
         // A last column of one or two entries looks like a mistake.
         let last = entries.len() - (widths.len() - 1) * rows;
-        2 * last >= *rows && widths.iter().sum::<f64>() + BETWEEN * (widths.len() - 1) as f64 <= WIDTH
+        2 * last >= *rows && widths.iter().sum::<f64>() + BETWEEN * (widths.len() - 1) as f64 <= page
     };
     let rows = (1..=entries.len()).find(fits).unwrap_or(entries.len().max(1));
     let widths = widths(rows);
-    let spare = (WIDTH - widths.iter().sum::<f64>()) / widths.len() as f64;
+    let spare = (page - widths.iter().sum::<f64>()) / widths.len() as f64;
     let mut left = 0.0;
     for (part, width) in entries.chunks(rows).zip(&widths) {
         for (row, entry) in part.iter().enumerate() {
             let baseline = top + row as f64 * LINE_HEIGHT;
             draw_marker(canvas, (left + MARKER, baseline - CAP_EM * LABEL_SIZE / 2.0), RADIUS, entry.style);
             canvas.text((left + TEXT + numbers, baseline), Anchor::End, LABEL_SIZE, INK, &entry.number);
-            let text = fitted(&entry.text, LABEL_SIZE, WIDTH - left - indent);
+            let text = fitted(&entry.text, LABEL_SIZE, page - left - indent);
             canvas.text((left + indent, baseline), Anchor::Start, LABEL_SIZE, INK, &text);
         }
         left += width + spare.clamp(BETWEEN, 30.0);
@@ -107,7 +108,7 @@ pub(super) fn draw_key(canvas: &mut Canvas, top: f64, entries: &[Entry], notes: 
     let middle = |baseline: f64| baseline - CAP_EM * LABEL_SIZE / 2.0;
     canvas.line(&[(0.5, middle(baseline)), (7.5, middle(baseline))], 0.8, GREY);
     canvas.text((TEXT, baseline), Anchor::Start, LABEL_SIZE, INK, "Pareto frontier");
-    let x = WIDTH * 0.34;
+    let x = (page * 0.34).min(90.0);
     let cross = (x + 3.5, middle(baseline));
     canvas.line(&[(x, cross.1), (x + 7.0, cross.1)], 0.7, INK);
     canvas.line(&[(cross.0, cross.1 - 3.5), (cross.0, cross.1 + 3.5)], 0.7, INK);
@@ -117,7 +118,7 @@ pub(super) fn draw_key(canvas: &mut Canvas, top: f64, entries: &[Entry], notes: 
         if note.reach {
             draw_reach(canvas, (MARKER, middle(baseline) + 3.5), (MARKER, middle(baseline) - 3.5));
         }
-        let text = fitted(&note.text, LABEL_SIZE, WIDTH - TEXT);
+        let text = fitted(&note.text, LABEL_SIZE, page - TEXT);
         canvas.text((TEXT, baseline), Anchor::Start, LABEL_SIZE, INK, &text);
     }
     canvas.height = (baseline + 4.0).ceil();

@@ -68,8 +68,12 @@ const TICK_SIZE: f64 = 7.5;
 const LABEL_SIZE: f64 = 7.0;
 const RADIUS: f64 = 2.7;
 
-/// With more variants points carry numbers, and a key names them.
+/// Height of the plot, and how many variants carry their names: with more, points carry numbers, and a key names them.
+const PLOT_HEIGHT: f64 = 176.0;
 const MAX_NAMED: usize = 14;
+/// The same as wide as a page.
+const WIDE_PLOT_HEIGHT: f64 = 230.0;
+const WIDE_MAX_NAMED: usize = 30;
 /// Compresses nothing: it saves nothing and loses nothing.
 pub(crate) const FULL: &str = "full";
 
@@ -93,9 +97,18 @@ impl Undrawn {
     }
 }
 
-/// Draws the figure; `tail` is the reference tail in turns. Every point is drawn, and a note counts the variants that have
+/// Draws the figure for a column of a paper, and for a page; `tail` is the reference tail in turns. Every point is drawn, and a note counts the variants that have
 /// none; which are named depends on how many there are.
-pub(crate) fn retention_savings(points: &[Point], undrawn: Undrawn, tail: &str, population: &str) -> Figure {
+pub(crate) fn retention_savings(
+    points: &[Point],
+    undrawn: Undrawn,
+    tail: &str,
+    population: &str,
+) -> [Figure; 2] {
+    [false, true].map(|is_wide| headline(points, undrawn, tail, population, is_wide))
+}
+
+fn headline(points: &[Point], undrawn: Undrawn, tail: &str, population: &str, is_wide: bool) -> Figure {
     let mut points = points.to_vec();
     // That nothing compressed loses nothing is no measurement.
     for full in points.iter_mut().filter(|p| p.family == FULL) {
@@ -120,6 +133,8 @@ pub(crate) fn retention_savings(points: &[Point], undrawn: Undrawn, tail: &str, 
         tail: tail.to_owned(),
         population: population.to_owned(),
         undrawn,
+        width: if is_wide { charts::WIDTHS[1] } else { WIDTH },
+        height: if is_wide { WIDE_PLOT_HEIGHT } else { PLOT_HEIGHT },
         triggers: shorten_triggers(&mut points),
     };
     // The key groups families, and numbers follow the key.
@@ -131,7 +146,7 @@ pub(crate) fn retention_savings(points: &[Point], undrawn: Undrawn, tail: &str, 
             .then_with(|| natural(&a.label, &b.label))
     });
     let named = tiers(&points, &[], Naming::Names).iter().filter(|t| **t == Tier::Named).count();
-    if named <= MAX_NAMED
+    if named <= if is_wide { WIDE_MAX_NAMED } else { MAX_NAMED }
         && let Some(figure) = draw(&points, &context, Naming::Names)
     {
         return figure;
@@ -147,6 +162,9 @@ struct Context {
     /// Of which logs intervals speak.
     population: String,
     undrawn: Undrawn,
+    /// Of the figure, and of its plot.
+    width: f64,
+    height: f64,
     /// What the labels leave out about triggers; empty is nothing.
     triggers: String,
 }

@@ -8,9 +8,7 @@ use crate::report::figures::labels::{AWKWARD, FORBIDDEN, Label, Obstacle, Placed
 use super::axes::{Axes, draw_axes, intervals, reach};
 use super::key::{Entry, draw_key, families, notes, settings};
 use super::marker::{GREY, Style, draw_marker, draw_reach};
-use super::{Context, FULL, Figure, LABEL_SIZE, MAX_NAMED, Naming, Point, RADIUS, WIDTH};
-
-pub(super) const PLOT_HEIGHT: f64 = 176.0;
+use super::{Context, FULL, Figure, LABEL_SIZE, MAX_NAMED, Naming, Point, RADIUS};
 
 /// Of the shares at the ends of series.
 const SHARE_SIZE: f64 = 5.5;
@@ -38,7 +36,7 @@ pub(super) fn draw(points: &[Point], context: &Context, naming: Naming) -> Optio
         return None;
     }
     let mut canvas = Canvas {
-        width: WIDTH,
+        width: context.width,
         height: 0.0,
         title: "Need retention against token savings, one point a variant".to_owned(),
         marks: Vec::new(),
@@ -78,7 +76,7 @@ struct Scatter<'a> {
 
 impl<'a> Scatter<'a> {
     pub(super) fn of(points: &'a [Point], context: &'a Context, naming: Naming) -> Self {
-        let plot = Rect { x0: 22.0, y0: 15.0, x1: WIDTH - 2.0, y1: 15.0 + PLOT_HEIGHT };
+        let plot = Rect { x0: 22.0, y0: 15.0, x1: context.width - 2.0, y1: 15.0 + context.height };
         let axes = Axes::new(points, plot);
         let centres: Vec<XY> = points.iter().map(|p| axes.at(p.x, p.y)).collect();
         let frontier = frontier(points);

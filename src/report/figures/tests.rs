@@ -6,9 +6,12 @@ use crate::report::figures::canvas::Mark;
 use super::axes::Axes;
 use super::key::settings;
 use super::marker::COLOURS;
-use super::scatter::{
-    CROWDED_LIGHTER, MAX_NUMBERED, PLOT_HEIGHT, coinciding, frontier, numbers, series, steps,
-};
+use super::scatter::{CROWDED_LIGHTER, MAX_NUMBERED, coinciding, frontier, numbers, series, steps};
+
+/// The figure for a column.
+fn retention_savings(points: &[Point], undrawn: Undrawn, tail: &str, population: &str) -> Figure {
+    headline(points, undrawn, tail, population, false)
+}
 
 fn point(label: &str, family: &str, x: f64, y: f64) -> Point {
     Point {
@@ -36,7 +39,9 @@ fn band(n: u32, families: u32) -> Vec<Point> {
 }
 
 fn is_clear(figure: &Figure) {
-    let (plot, labels) = (Rect { x0: 0.0, y0: 0.0, x1: WIDTH, y1: 15.0 + PLOT_HEIGHT }, &figure.labels);
+    let (width, labels) = (figure.canvas.width, &figure.labels);
+    let height = 15.0 + if width > WIDTH { WIDE_PLOT_HEIGHT } else { PLOT_HEIGHT };
+    let plot = Rect { x0: 0.0, y0: 0.0, x1: width, y1: height };
     for (i, (text, rect)) in labels.iter().enumerate() {
         assert!(rect.x0 >= plot.x0 && rect.x1 <= plot.x1 && rect.y1 <= plot.y1, "{text}: {rect:?}");
         for marker in &figure.markers {
@@ -62,6 +67,15 @@ fn few_points_carry_their_names_and_none_collide() {
     is_clear(&figure);
     assert!(figure.labels.iter().any(|(text, _)| text == "full"), "added where it is missing");
     assert!(figure.labels.iter().any(|(text, _)| text == "strategy-1 n=1"));
+}
+
+#[test]
+fn on_a_page_more_points_carry_their_names() {
+    let figure = headline(&band(24, 6), Undrawn::default(), "10", "other repositories", true);
+    keep(&figure, "page.png");
+    is_clear(&figure);
+    assert_eq!(figure.canvas.width, charts::WIDTHS[1]);
+    assert!(figure.labels.iter().any(|(text, _)| text == "strategy-1 n=1"), "{:?}", figure.labels);
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod events;
 
 use std::path::Path;
 
+use indicatif::HumanCount;
 use serde_json::{Value, json};
 
 use crate::report::Charts;
@@ -15,6 +16,7 @@ use crate::report::figures::charts::Chart;
 use crate::report::lines::{Line, Lines};
 use crate::report::load::Run;
 use crate::report::statistics::estimate::Estimate;
+use crate::report::statistics::inference::MIN_ITEMS;
 use crate::report::tables::differences;
 use crate::report::tables::summary::{Summary, VariantSummary, metric};
 use crate::report::tables::{Cells, Column, Table, fixed};
@@ -167,6 +169,19 @@ fn divides<'t>(strata: &'t Table, tail: &'t str) -> impl Fn(usize) -> bool + 't 
     }
 }
 
+/// Of what there is too little: needs, or clusters that they come from.
+fn too_few(kept: &Estimate) -> String {
+    match kept.n_eff {
+        Some(n_eff) if kept.n_items >= MIN_ITEMS => {
+            format!(
+                "its {} needs are of too few clusters (as many as {n_eff:.1} of one size)",
+                HumanCount(kept.n_items)
+            )
+        }
+        _ => format!("with {} needs there are too few", kept.n_items),
+    }
+}
+
 /// The result in words: the variant that saves and keeps most together, and what it costs to save more.
 pub(super) fn sentence(run: &Run, summary: &Summary, lines: &Lines) -> String {
     let (saved, kept) = (metric(TOKEN_SAVINGS.name), metric(NEEDS));
@@ -182,11 +197,11 @@ pub(super) fn sentence(run: &Run, summary: &Summary, lines: &Lines) -> String {
         let Some(most) = choices.iter().max_by(|a, b| of(a, saved).total_cmp(&of(b, saved))) else {
             return "No variant sent fewer tokens than the logs.".to_owned();
         };
-        let n = most.estimates[kept].n_items;
         return format!(
-            "`{}` sends {} fewer tokens; with {n} needs there are too few to say what it loses.",
+            "`{}` sends {} fewer tokens; {} to say what it loses.",
             most.label,
-            percent(of(most, saved))
+            percent(of(most, saved)),
+            too_few(&most.estimates[kept])
         );
     };
     let mut said = format!(

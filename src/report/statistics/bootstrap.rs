@@ -10,6 +10,8 @@
 //! leaving a cluster out says little; and for how often a variant is on the frontier. Endpoints are percentiles
 //! with linear interpolation, as in SciPy.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
@@ -26,26 +28,63 @@ pub struct Resampling {
 /// Share of the resamples that may lack a value before the interval is withheld.
 const UNDEFINED_SHARE: f64 = 0.05;
 
+/// The first random numbers of a seed. Every statistic begins with them, so they are made once.
+static BEGINNING: Mutex<Option<(u64, Arc<[u32]>)>> = Mutex::new(None);
+
+/// How many of them are kept at most: 16 MB.
+const KEPT: usize = 1 << 22;
+
+/// The first numbers of a seed: `n` of them, or as many as are kept.
+fn beginning(seed: u64, n: usize) -> Arc<[u32]> {
+    let n = n.min(KEPT);
+    let mut kept = BEGINNING.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((of, numbers)) = &*kept
+        && *of == seed
+        && numbers.len() >= n
+    {
+        return Arc::clone(numbers);
+    }
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let numbers: Arc<[u32]> = (0..n).map(|_| rng.next_u32()).collect();
+    *kept = Some((seed, Arc::clone(&numbers)));
+    numbers
+}
+
 /// The stream of draws.
 pub(crate) struct Drawn {
+    beginning: Arc<[u32]>,
+    /// Numbers taken of it.
+    taken: usize,
+    /// What comes behind it.
     rng: ChaCha8Rng,
     strata: Vec<Vec<usize>>,
+    /// The clusters of the last resample.
+    drawn: Vec<usize>,
 }
 
 impl Drawn {
     pub(crate) fn new(resampling: Resampling, strata: Vec<Vec<usize>>) -> Self {
-        Drawn { rng: ChaCha8Rng::seed_from_u64(resampling.seed), strata }
+        let n = resampling.resamples * strata.iter().map(Vec::len).sum::<usize>();
+        let beginning = beginning(resampling.seed, n);
+        let mut rng = ChaCha8Rng::seed_from_u64(resampling.seed);
+        rng.set_word_pos(beginning.len() as u128);
+        Drawn { beginning, taken: 0, rng, strata, drawn: Vec::new() }
     }
 
     /// The next resample: the clusters drawn.
-    pub(crate) fn resample(&mut self) -> Vec<usize> {
-        let less = usize::from(self.strata.len() > 1);
-        let mut drawn = Vec::new();
-        for stratum in &self.strata {
+    pub(crate) fn resample(&mut self) -> &[usize] {
+        let Drawn { beginning, taken, rng, strata, drawn } = self;
+        let less = usize::from(strata.len() > 1);
+        drawn.clear();
+        for stratum in strata {
             let n = stratum.len();
             // One that is alone has nothing to vary with.
             let times = if n > 1 { n - less } else { n };
-            drawn.extend((0..times).map(|_| stratum[below(&mut self.rng, n)]));
+            let known = &beginning[(*taken).min(beginning.len())..];
+            let known = &known[..times.min(known.len())];
+            drawn.extend(known.iter().map(|&number| stratum[part(number, n)]));
+            drawn.extend((known.len()..times).map(|_| stratum[below(rng, n)]));
+            *taken += times;
         }
         drawn
     }
@@ -61,9 +100,14 @@ impl Drawn {
     }
 }
 
-/// A number under `n`. Multiply and shift: the bias is under n / 2^32.
+/// A number under `n`.
 pub(crate) fn below(rng: &mut ChaCha8Rng, n: usize) -> usize {
-    ((u64::from(rng.next_u32()) * n as u64) >> 32) as usize
+    part(rng.next_u32(), n)
+}
+
+/// A random number as one under `n`. Multiply and shift: the bias is under n / 2^32.
+fn part(number: u32, n: usize) -> usize {
+    ((u64::from(number) * n as u64) >> 32) as usize
 }
 
 /// A value with its percentile interval, widened to hold the value: for rank correlations, which
@@ -202,6 +246,27 @@ mod tests {
             let drawn = two.resample();
             assert_eq!(drawn.len(), 3);
             assert!(drawn[..2].iter().all(|c| c % 2 == 0) && drawn[2] % 2 == 1, "{drawn:?}");
+        }
+    }
+
+    #[test]
+    fn draws_are_those_of_the_stream_whatever_of_it_was_kept() {
+        let resampling = Resampling { seed: 11, resamples: 40 };
+        let strata = || vec![(0..7).collect::<Vec<_>>(), vec![7, 8, 9]];
+        let mut rng = ChaCha8Rng::seed_from_u64(11);
+        let mut plain = || {
+            let mut of = |first, n| first + below(&mut rng, n);
+            let drawn: Vec<usize> = (0..6).map(|_| of(0, 7)).collect();
+            [drawn, (0..2).map(|_| of(7, 3)).collect()].concat()
+        };
+        let mut drawn = Drawn::new(resampling, strata());
+        // Of these the kept numbers end in the middle of a resample.
+        let mut cut = Drawn { beginning: beginning(11, 1)[..3].into(), ..Drawn::new(resampling, strata()) };
+        cut.rng.set_word_pos(3);
+        for _ in 0..60 {
+            let expected = plain();
+            assert_eq!(drawn.resample(), expected);
+            assert_eq!(cut.resample(), expected);
         }
     }
 

@@ -31,7 +31,7 @@ use super::distributions::{Z_ONE_SIDED, t_half_width, t_one_sided, t_tail, wilso
 use crate::scores::registry::Scale;
 
 /// The minimum for a share, a difference or an efficiency.
-const MIN_ITEMS: u64 = 30;
+pub(crate) const MIN_ITEMS: u64 = 30;
 const MIN_N_EFF: f64 = 4.0;
 /// Under this, readers are warned.
 pub(crate) const FEW: f64 = 10.0;

@@ -151,11 +151,13 @@ impl Scores<'_> {
     ) -> Vec<f64> {
         let mut drawn = Drawn::new(self.resampling, strata(&pooled.strata, &pooled.counts));
         let weights = drawn.weights(clusters.len());
+        let clusters: Vec<[f64; K]> =
+            clusters.iter().zip(weights).map(|(sums, weight)| sums.map(|x| weight * x)).collect();
         let mut draw = || {
             let mut sums = [0.0; K];
-            for cluster in drawn.resample() {
+            for &cluster in drawn.resample() {
                 for (sum, x) in sums.iter_mut().zip(clusters[cluster]) {
-                    *sum += weights[cluster] * x;
+                    *sum += x;
                 }
             }
             statistic(&sums).unwrap_or(f64::NAN)

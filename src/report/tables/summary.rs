@@ -171,6 +171,18 @@ impl Summary {
             .collect()
     }
 
+    /// By format of log: its runs, and what a variant saved there and kept of the needs that all are asked about.
+    pub(crate) fn by_source<'a>(
+        &'a self,
+        variant: &'a str,
+    ) -> impl Iterator<Item = (&'a str, usize, [&'a Estimate; 2])> {
+        let given = || METRICS.iter().filter(|m| m.column.by_format);
+        let at = |name| given().position(|m| m.name() == name).expect("a metric by format");
+        let places = [TOKEN_SAVINGS.name, "need_retention_common"].map(at);
+        let of = self.formats.iter().filter(move |row| self.rows[row.variant].variant == variant);
+        of.map(move |row| (row.format.as_str(), row.n_trajectories, places.map(|at| &row.estimates[at])))
+    }
+
     /// The variants that the headline figure leaves out; nothing compressed stands there by definition.
     pub(crate) fn undrawn(&self) -> Undrawn {
         let (x, y) = (metric(TOKEN_SAVINGS.name), metric("need_retention_common"));

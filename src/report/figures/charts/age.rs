@@ -110,9 +110,11 @@ fn draw(width: f64, parts: &[Part], rows: &[&VariantSummary]) -> Canvas {
     let height = AROUND + if is_wide(width) { 110.0 } else { 90.0 };
     let (boxes, end) = panels(width, 0.0, parts.len(), height);
     let all: Vec<Vec<Series>> = parts.iter().map(|part| part.series(rows)).collect();
+    // One scale, so that the parts can be compared.
+    let scale = Scale::around(all.iter().flat_map(|series| heights(series)));
     for ((of, part), series) in boxes.into_iter().zip(parts).zip(&all) {
         let x = Axis::names(part.turns.iter().map(u32::to_string).collect(), part.below);
-        let y = Axis::numbers(Scale::around(heights(series)), part.title);
+        let y = Axis::numbers(scale, part.title);
         Frame::draw(&mut canvas, of, &x, &y).series(&mut canvas, series);
     }
     canvas.height = plot::key_of(&mut canvas, end, &all);

@@ -12,6 +12,7 @@ pub(crate) mod history;
 mod money;
 mod plot;
 mod rounds;
+mod sources;
 mod sweep;
 
 use rayon::prelude::*;
@@ -23,7 +24,8 @@ use crate::report::tables::summary::{Summary, VariantSummary, metric};
 use crate::report::tables::{Cells, Table};
 use crate::scores::money::TOKEN_SAVINGS;
 pub(crate) use breathing::session;
-use plot::{Series, Spot, WIDTHS, style};
+pub(crate) use plot::WIDTHS;
+use plot::{Series, Spot, style};
 
 /// What charts are drawn from.
 pub(crate) struct Input<'a> {
@@ -45,7 +47,8 @@ pub(crate) struct Entry {
 }
 
 /// All of them, in the order of the page.
-pub(crate) static ALL: [Entry; 8] = [
+pub(crate) static ALL: [Entry; 9] = [
+    sources::ENTRY,
     forest::ENTRY,
     heat::ENTRY,
     sweep::ENTRY,

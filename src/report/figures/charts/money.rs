@@ -119,7 +119,8 @@ fn data(bills: &[Bill]) -> Table {
 
 fn draw(width: f64, bills: &[Bill]) -> Canvas {
     let mut canvas = sheet(width, "Where the money goes, by variant");
-    let longest = bills.iter().map(|bill| text_width(&bill.name, SIZE)).fold(0.0, f64::max);
+    let (called, told) = plot::shared(&bills.iter().map(|bill| bill.name.as_str()).collect::<Vec<_>>());
+    let longest = called.iter().map(|name| text_width(name, SIZE)).fold(0.0, f64::max);
     let names = longest.min(if is_wide(width) { 0.5 } else { 0.6 } * width) + 6.0;
     let (left, right) = (names, width - 19.0);
     let scale = Scale::around(bills.iter().map(Bill::whole).chain([0.0, 1.0]));
@@ -128,7 +129,7 @@ fn draw(width: f64, bills: &[Bill]) -> Canvas {
     for (i, of) in bills.iter().enumerate() {
         let top = 2.0 + i as f64 * LINE;
         let base = top + LINE / 2.0 + CAP_EM * SIZE / 2.0;
-        canvas.text((0.5, base), Anchor::Start, SIZE, INK, &fitted(&of.name, SIZE, names - 4.0));
+        canvas.text((0.5, base), Anchor::Start, SIZE, INK, &fitted(&called[i], SIZE, names - 4.0));
         let mut from = 0.0;
         for (part, share) in of.parts.into_iter().enumerate().filter(|(_, share)| *share > 0.0) {
             let cell = Rect { x0: x(from), y0: top + 1.2, x1: x(from + share), y1: top + LINE - 1.2 };
@@ -144,8 +145,13 @@ fn draw(width: f64, bills: &[Bill]) -> Canvas {
         canvas.text((x(value), bottom + 10.0), Anchor::Middle, SIZE, INK, &text);
     }
     canvas.text((right, bottom + 20.0), Anchor::End, SIZE, INK, "cost, as a share of nothing compressed");
-    let swatches: Vec<(Colour, &str)> =
-        PARTS.into_iter().enumerate().map(|(i, name)| (colour(i), name)).collect();
+    let is_paid = |part: usize| bills.iter().any(|bill| bill.parts[part] > 0.0);
+    let paid = PARTS.into_iter().enumerate().filter(|(part, _)| is_paid(*part));
+    let swatches: Vec<(Colour, &str)> = paid.map(|(part, name)| (colour(part), name)).collect();
     canvas.height = plot::swatches(&mut canvas, bottom + 22.0, &swatches);
+    if let Some(told) = told {
+        let end = canvas.height;
+        canvas.height = plot::note(&mut canvas, end, &told);
+    }
     canvas
 }

@@ -5,6 +5,8 @@ use crate::report::figures::canvas::{
 };
 use crate::report::figures::labels::Rect;
 use crate::report::figures::marker::{GREY, Style, draw_marker, nth};
+use crate::report::figures::parts;
+use crate::report::lines::MODEL_FREE;
 use crate::report::tables::fixed;
 
 /// A column and a page of a paper: 85 and 178 mm in points.
@@ -14,7 +16,7 @@ pub(super) const SIZE: f64 = 7.0;
 /// From one line of text to the next.
 pub(super) const LINE: f64 = 9.6;
 pub(super) const RULE: Colour = Colour(0xE2, 0xE2, 0xE2);
-const RADIUS: f64 = 2.5;
+pub(super) const RADIUS: f64 = 2.5;
 
 /// Text on colour. It keeps its own where a page in the dark turns greys: it is none.
 const ON_LIGHT: Colour = Colour(0x22, 0x22, 0x23);
@@ -227,9 +229,29 @@ pub(super) fn panels(width: f64, top: f64, n: usize, height: f64) -> (Vec<Rect>,
     (all, end)
 }
 
-/// What the lines are, in as many columns as there is room for; where it ends.
+/// Names of variants without what all of them have, and what that is: their trigger; that no model worked.
+pub(super) fn shared(names: &[&str]) -> (Vec<String>, Option<String>) {
+    let all: Vec<Option<(&str, &str, &str)>> = names.iter().map(|name| parts(name)).collect();
+    let mut triggers = all.iter().flatten().map(|(_, trigger, _)| *trigger);
+    match (triggers.next(), triggers.next()) {
+        (Some(first), Some(second)) if first == second && triggers.all(|other| other == first) => {
+            let short = |(name, of): (&&str, &Option<(&str, &str, &str)>)| match of {
+                Some((strategy, _, model)) => format!("{strategy}{model}"),
+                None => (*name).to_owned(),
+            };
+            let is_free = names.iter().any(|name| name.ends_with(MODEL_FREE));
+            let model = if is_free { "; no model unless named" } else { "" };
+            (names.iter().zip(&all).map(short).collect(), Some(format!("trigger: {first}{model}")))
+        }
+        _ => (names.iter().map(|name| (*name).to_owned()).collect(), None),
+    }
+}
+
+/// What the lines are, in as many columns as there is room for, and what all have; where it ends.
 pub(super) fn key(canvas: &mut Canvas, top: f64, entries: &[(Style, &str)]) -> f64 {
     const TEXT: f64 = 10.0;
+    let (names, told) = shared(&entries.iter().map(|(_, name)| *name).collect::<Vec<_>>());
+    let entries: Vec<(Style, &String)> = entries.iter().map(|(style, _)| *style).zip(&names).collect();
     let widest = entries.iter().map(|(_, text)| TEXT + text_width(text, SIZE)).fold(0.0, f64::max);
     let columns = ((canvas.width + 8.0) / (widest + 8.0)).floor().clamp(1.0, entries.len().max(1) as f64);
     let rows = (entries.len() as f64 / columns).ceil() as usize;
@@ -240,7 +262,8 @@ pub(super) fn key(canvas: &mut Canvas, top: f64, entries: &[(Style, &str)]) -> f
         let text = fitted(text, SIZE, width - TEXT - 2.0);
         canvas.text((left + TEXT, base), Anchor::Start, SIZE, INK, &text);
     }
-    top + rows as f64 * LINE
+    let end = top + rows as f64 * LINE;
+    told.map_or(end, |told| note(canvas, end, &told))
 }
 
 /// The style of the line at a place.
@@ -364,6 +387,16 @@ mod tests {
         // What is the same everywhere, or nowhere, has an axis all the same.
         assert!(Scale::around([0.5].into_iter()).ticks().len() > 1);
         assert!(Scale::around(std::iter::empty()).ticks().len() > 1);
+    }
+
+    #[test]
+    fn what_all_variants_have_is_told_once() {
+        let (names, told) = shared(&["full", "mask(keep_last=5) @ tokens", "notes @ tokens [model-free]"]);
+        assert_eq!(names, ["full", "mask(keep_last=5)", "notes"]);
+        assert_eq!(told.as_deref(), Some("trigger: tokens; no model unless named"));
+        for differ in [["mask @ tokens", "mask @ turns(n=1)"], ["full", "mask @ tokens"]] {
+            assert_eq!(shared(&differ), (differ.map(str::to_owned).to_vec(), None));
+        }
     }
 
     #[test]
