@@ -198,7 +198,7 @@ mod tests {
         };
         for (part, params, own) in [
             ("subtask", "idle_turns = 4", "idle_turns = 4\nleast_turns = 1"),
-            ("intent", "min_turns = 3", "min_turns = 3"),
+            ("intent", "min_turns = 1", "min_turns = 1"),
             ("boundary", "min_span = 0\nreturn_within = 1", "min_span = 0\nreturn_within = 1"),
             (
                 "staleness",
