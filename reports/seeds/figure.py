@@ -21,6 +21,8 @@ WIDTH, HEIGHT, LEFT, TOP = 380, 300, 60, 40
 def code(row):
     """What a variant is called in the figure; none for what is not drawn."""
     label = row["label"]
+    if row["run"] == "sessions":
+        return None
     if label.startswith("seed-hybrid") and label.endswith("[model-free]"):
         return "hy", BLUE
     strategy, _, trigger = label.partition(" @ ")
