@@ -150,7 +150,7 @@ pub mod internals {
     }
     pub mod store {
         pub use crate::store::{
-            FeatureRow, ScoreRow, StepRow, TableWriter, TrajectoryRow, UsageRow, VariantRow, read,
+            EventRow, FeatureRow, ScoreRow, StepRow, TableWriter, TrajectoryRow, UsageRow, VariantRow, read,
         };
     }
     pub mod strategies {

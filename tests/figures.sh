@@ -16,5 +16,7 @@ for rows in reports/*/rows; do
     fi
   done < <(cd "$made" && find . -type f -printf '%P\n' | sort)
   rm -r "$made" "$made.txt"
+  # A figure of the folder's own, from what is kept beside it.
+  [ ! -e "$folder/figure.py" ] || python3 "$folder/figure.py"
 done
 exit $changed

@@ -22,6 +22,7 @@ mod place;
 mod redact;
 mod robust;
 mod server;
+mod sessions;
 mod strange;
 mod tables;
 mod tidy;

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Tables, rows and figure of this folder: `python3 reports/seeds/tables.py RUN TRIGGERS` for runs of experiment.toml and triggers.toml
-that `trajpress report .. --population these` has read. Needs duckdb.
+"""Tables and rows of this folder: `python3 reports/seeds/tables.py [RUN...]`, for runs of experiment.toml, triggers.toml and sessions.toml that
+`trajpress report` has read; each has the name of its experiment at the end of its path. Needs duckdb.
 
-Writes rows.csv (all that the figure shows, by format, with intervals) and retention_savings.svg beside itself, and prints the tables.
-Without runs it draws the figure again from rows.csv.
+Prints the tables, and writes rows.csv: a row a variant and format, with intervals. figure.py draws it.
 """
 import csv
 import sys
 from pathlib import Path
 
+import duckdb
+
 HERE = Path(__file__).parent
 FIELDS = ["run", "format", "label", "n_trajectories", "n_needs_exposed", "n_eff_exposed", "token_savings", "need_retention_exposed",
           "need_retention_exposed_lo", "need_retention_exposed_hi", "random_exposed", "oracle_exposed", "efficiency", "efficiency_lo", "efficiency_hi"]
-SHAPES = {"claude-code": "#1f77b4", "mini-swe-agent": "#ff7f0e", "sweagent": "#2ca02c", "tau-bench": "#d62728", "tau2-bench": "#9467bd"}
 
 
 def told(value, digits=2):
@@ -20,37 +20,40 @@ def told(value, digits=2):
 
 
 def rows_of(run):
-    """Rows by format, and of all formats together."""
+    """Rows by format, and of all formats together where there are several."""
     with open(run / "report" / "by_format.csv", newline="") as file:
-        for row in csv.DictReader(file):
-            yield {field: row.get(field, "") for field in FIELDS} | {"run": run.name}
-    with open(run / "report" / "summary.csv", newline="") as file:
-        for row in csv.DictReader(file):
-            more = {"run": run.name, "format": "all", "n_trajectories": row["n_cells_ok"]}
-            yield {field: row.get(field, "") for field in FIELDS} | more
+        rows = [{field: row.get(field, "") for field in FIELDS} | {"run": run.name} for row in csv.DictReader(file)]
+    if len({row["format"] for row in rows}) > 1:
+        with open(run / "report" / "summary.csv", newline="") as file:
+            for row in csv.DictReader(file):
+                more = {"run": run.name, "format": "all", "n_trajectories": row["n_cells_ok"]}
+                rows.append({field: row.get(field, "") for field in FIELDS} | more)
+    return rows
 
 
 def table(rows, name):
     print(f"\n## {name}\n\n| variant | token savings | exposed needs kept | random | oracle | efficiency |\n| --- | ---: | ---: | ---: | ---: | ---: |")
     for row in sorted(rows, key=lambda row: -float(row["need_retention_exposed"] or -1)):
         ends = lambda of: f" [{told(row[of + '_lo'])}, {told(row[of + '_hi'])}]" if row[of + "_lo"] else ""
-        cells = [row["label"], told(row["token_savings"])] + [told(row[of]) + ends(of) for of in ("need_retention_exposed",)]
+        cells = [row["label"], told(row["token_savings"]), told(row["need_retention_exposed"]) + ends("need_retention_exposed")]
         cells += [told(row["random_exposed"]), told(row["oracle_exposed"]), told(row["efficiency"]) + ends("efficiency")]
         print("| " + " | ".join(cells) + " |")
 
 
-def firings(run):
-    """Firings in 100 decisions, and the share of events whose scope is one turn, by trigger and format."""
-    import duckdb
+def ask(run, query):
+    read = {name: f"'{run}/{name}.parquet'" for name in ("timeline", "trajectories", "events", "variants", "scores")}
+    return duckdb.sql(query.format(**read)).fetchall()
 
-    read = lambda name: f"'{run}/{name}.parquet'"
-    rows = duckdb.sql(f"""
-        with decisions as (select variant, format, count(*) n from {read('timeline')} join {read('trajectories')} using (trajectory) group by all),
+
+def firings(run):
+    """Firings in 100 decisions, and the share of events of one turn, by trigger and format, where each event holds the turns since the last."""
+    rows = ask(run, """
+        with decisions as (select variant, format, count(*) n from {timeline} join {trajectories} using (trajectory) group by all),
         fired as (select variant, format, count(*) n, avg((scope_end - scope_start <= 1)::int) one
-                  from {read('events')} join {read('trajectories')} using (trajectory) group by all)
+                  from {events} join {trajectories} using (trajectory) group by all)
         select trigger, format, 100.0 * coalesce(fired.n, 0) / decisions.n, one
-        from decisions join {read('variants')} using (variant) left join fired using (variant, format)
-        where trigger not in ('never', 'logged-edits') order by all""").fetchall()
+        from decisions join {variants} using (variant) left join fired using (variant, format)
+        where strategy = 'drop-all' order by all""")
     print("\n## Firings in 100 decisions, and the share of events of one turn\n\n| trigger | format | firings | of one turn |\n| --- | --- | ---: | ---: |")
     for trigger, format, per, one in rows:
         print(f"| `{trigger}` | {format} | {per:.1f} | {told(one)} |")
@@ -58,61 +61,42 @@ def firings(run):
 
 def recalls(run):
     """In how many decisions something came back, and the share of all tokens that were sent."""
-    import duckdb
-
-    read = lambda name: f"'{run}/{name}.parquet'"
-    rows = duckdb.sql(f"""
+    rows = ask(run, """
         select label, count(*), sum((recalled_tokens > 0)::int), sum(recalled_tokens) / sum(tokens_sent)
-        from {read('timeline')} join {read('variants')} using (variant) group by label having sum(recalled_tokens) > 0 order by label""").fetchall()
+        from {timeline} join {variants} using (variant) group by label having sum(recalled_tokens) > 0 order by label""")
     print("\n## Recalls\n\n| variant | decisions | with recall | share of the tokens sent |\n| --- | ---: | ---: | ---: |")
     for label, n, n_recalled, share in rows:
         print(f"| {label} | {n} | {n_recalled} | {share:.4f} |")
 
 
-def figure(rows, path):
-    """A point a variant and format: savings to the right, needs kept upwards; the tick below is what random lines keep."""
-    width, height, left, top = 900, 620, 60, 20
-    x = lambda value: left + float(value) * (width - left - 260)
-    y = lambda value: top + (1 - float(value)) * (height - top - 50)
-    drawn = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 620" font-family="sans-serif" font-size="11">',
-             '<rect width="900" height="620" fill="white"/>']
-    for i in range(11):
-        drawn.append(f'<line x1="{x(0):.0f}" x2="{x(1):.0f}" y1="{y(i / 10):.0f}" y2="{y(i / 10):.0f}" stroke="#ddd"/><text x="{x(0) - 8:.0f}" y="{y(i / 10) + 4:.0f}" text-anchor="end">{i / 10}</text>')
-        drawn.append(f'<text x="{x(i / 10):.0f}" y="{y(0) + 16:.0f}" text-anchor="middle">{i / 10}</text>')
-    drawn.append(f'<text x="{x(0.5):.0f}" y="{y(0) + 36:.0f}" text-anchor="middle">tokens saved, as a share of all that are sent without compression</text>')
-    drawn.append(f'<text transform="translate(16 {y(0.5):.0f}) rotate(-90)" text-anchor="middle">exposed needs kept (tick: random lines of as many tokens)</text>')
-    known = [row for row in rows if row["format"] in SHAPES and row["need_retention_exposed"] and row["token_savings"]]
-    labels = sorted({row["label"] for row in known})
-    for row in known:
-        at, colour = (x(row["token_savings"]), y(row["need_retention_exposed"])), SHAPES[row["format"]]
-        if row["random_exposed"]:
-            drawn.append(f'<line x1="{at[0]:.1f}" x2="{at[0]:.1f}" y1="{at[1]:.1f}" y2="{y(row["random_exposed"]):.1f}" stroke="{colour}" stroke-opacity="0.3"/>')
-        drawn.append(f'<circle cx="{at[0]:.1f}" cy="{at[1]:.1f}" r="7" fill="{colour}" fill-opacity="0.25" stroke="{colour}"/>')
-        drawn.append(f'<text x="{at[0]:.1f}" y="{at[1] + 3:.1f}" text-anchor="middle" font-size="8">{labels.index(row["label"]) + 1}</text>')
-    for i, format in enumerate(SHAPES):
-        drawn.append(f'<circle cx="650" cy="{30 + 16 * i}" r="5" fill="{SHAPES[format]}"/><text x="662" y="{34 + 16 * i}">{format}</text>')
-    for i, label in enumerate(labels):
-        text = label.replace("&", "&amp;").replace("<", "&lt;")
-        drawn.append(f'<text x="645" y="{130 + 14 * i}" font-size="9">{i + 1} {text}</text>')
-    path.write_text("\n".join(drawn + ["</svg>"]) + "\n")
+def sessions(run):
+    """Needs across sessions that were kept: all, and those that the agent found out again."""
+    rows = ask(run, """
+        with of as (select variant, stratum, metric, sum(n) n, sum(value * weight) / sum(weight) kept, sum(floor * weight) / sum(weight) random
+                    from {scores} where event is null and stratum in ('set=exposed tail=0', 'set=exposed tail=0 found=again')
+                    and metric in ('need_retention', 'surface_retention') and weight > 0 group by all)
+        select label, max(of.n) filter (metric = 'need_retention' and stratum like '%0'), max(kept) filter (metric = 'need_retention' and stratum like '%0'),
+               max(random) filter (metric = 'need_retention' and stratum like '%0'), max(of.n) filter (metric = 'need_retention' and stratum like '%again'),
+               max(kept) filter (metric = 'need_retention' and stratum like '%again'), max(random) filter (metric = 'need_retention' and stratum like '%again')
+        from of join {variants} using (variant) group by label order by 3 desc""")
+    print("\n## Needs across sessions\n\n| variant | n | kept | random | found again, n | kept | random |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for label, *figures in rows:
+        cells = [f"{value}" if i % 3 == 0 else told(value, 3) for i, value in enumerate(figures)]
+        print(f"| {label} | {' | '.join(cells)} |")
 
 
 def main(runs):
-    kept = HERE / "rows.csv"
-    if runs:
-        rows = [row for run in runs for row in rows_of(run)]
-        with open(kept, "w", newline="") as file:
-            writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
-    with open(kept, newline="") as file:
-        rows = list(csv.DictReader(file))
-    for format in ["all", *SHAPES]:
-        table([row for row in rows if row["format"] == format and row["token_savings"]], format)
-    if runs:
-        recalls(runs[0])
-        firings(runs[-1])
-    figure(rows, HERE / "retention_savings.svg")
+    rows = [row for run in runs for row in rows_of(run)]
+    with open(HERE / "rows.csv", "w", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    for name in dict.fromkeys((row["run"], row["format"]) for row in rows):
+        table([row for row in rows if (row["run"], row["format"]) == name and row["token_savings"]], " on ".join(name))
+    for run in runs:
+        for says, of in ((recalls, "experiment"), (firings, "triggers"), (sessions, "sessions")):
+            if run.name == of:
+                says(run)
 
 
 main([Path(run) for run in sys.argv[1:]])

@@ -254,6 +254,7 @@ impl AskedEvents {
 /// touched: another run may need them.
 fn open(folder: &Path, plan: &Plan, args: &Args, output: Output) -> anyhow::Result<Dataset> {
     if !reach::is_there(&folder.join("steps.parquet"))? {
+        // Says what is missing.
         return Dataset::open(folder);
     }
     let note = reach::read(&folder.join("annotate.json"))?;
@@ -274,7 +275,7 @@ fn open(folder: &Path, plan: &Plan, args: &Args, output: Output) -> anyhow::Resu
         let trajectories = count(annotated.n_trajectories, "trajectory");
         super::tell(&format!("annotated {trajectories}, {}", count(annotated.n_steps, "step")));
     }
-    Ok(data)
+    data.linked(&plan.filter, plan.seed)
 }
 
 fn listing(plan: &Plan, size: &Overview, free: Option<u64>) -> String {

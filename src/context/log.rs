@@ -87,6 +87,8 @@ pub struct Log {
     pub n_segments: u32,
     /// Of a log made by [`Log::bridged`]: the product's own summaries, by the turn whose decision came next.
     pub summaries: BTreeMap<u32, String>,
+    /// Of sessions that were linked: the turn at which each but the first begins.
+    pub links: Vec<u32>,
     /// The action that each step answers, if it is a result: see [`Log::call_of`].
     calls: Vec<u32>,
     /// Calls with their results.
@@ -132,6 +134,7 @@ impl Log {
             turns: turns_of(&trajectory),
             n_segments: trajectory.steps.last().map_or(1, |s| s.segment + 1),
             summaries: BTreeMap::new(),
+            links: Vec::new(),
             calls: calls_of(&trajectory.steps),
             pairs: Pairs::of(&trajectory.steps),
             pinned: pinned(&trajectory),

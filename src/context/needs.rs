@@ -78,6 +78,9 @@ pub struct Need {
     /// The observation that holds the atom and is cheapest to get again with its call; none if no
     /// output of a call that can be made again ever held it.
     pub source: Option<u32>,
+    /// Whether its turn did not use the atom but found out again what an earlier session knew, and a later turn of this session
+    /// used it.
+    pub found_again: bool,
 }
 
 impl Need {
@@ -118,7 +121,23 @@ struct Keys {
     enumerating: WordSet,
 }
 
+/// One pass over a log.
+struct Pass<'a> {
+    log: &'a Log,
+    tail: u32,
+    head: HashSet<AtomId>,
+    /// What is known within the segment.
+    seen: HashMap<AtomId, Seen>,
+    newest: HashMap<&'a str, AtomId>,
+    /// The turn at which the session began; 0 where no session stands before it.
+    link: u32,
+    /// What this session found out again and has not used yet.
+    found: HashMap<AtomId, Need>,
+    needs: Needs,
+}
+
 /// What is known of an atom within a segment, up to the turn at hand.
+#[derive(Default)]
 struct Seen {
     last_turn: u32,
     observed: bool,
@@ -135,30 +154,41 @@ struct Seen {
 impl Needs {
     /// Finds the needs whose last mention is more than `tail` turns old.
     pub fn of(log: &Log, tail: u32) -> Self {
-        let mut needs = Needs::default();
-        let mut head = head_atoms(log);
-        let mut seen: HashMap<AtomId, Seen> = HashMap::new();
-        let mut newest: HashMap<&str, AtomId> = HashMap::new();
+        let mut pass = Pass {
+            log,
+            tail,
+            head: head_atoms(log),
+            seen: HashMap::new(),
+            newest: HashMap::new(),
+            link: 0,
+            found: HashMap::new(),
+            needs: Needs::default(),
+        };
         let mut segment = 0;
-        for (turn, steps) in log.turns.iter().enumerate().skip(1) {
-            let turn = turn as u32;
+        for (turn, steps) in (0..).zip(&log.turns).skip(1) {
             if steps.segment != segment {
                 segment = steps.segment;
-                seen.clear();
-                newest.clear();
+                pass.seen.clear();
+                pass.newest.clear();
                 for step in log.kept_in(segment) {
-                    mention(log, step, log.turn_of(step), &mut head, &mut seen, &mut newest);
+                    pass.mention(step, log.turn_of(step));
                 }
             }
-            let decision = steps.decision.unwrap_or(steps.steps.end);
-            for step in steps.steps.start..decision {
-                mention(log, step, turn, &mut head, &mut seen, &mut newest);
+            if log.links.binary_search(&turn).is_ok() {
+                pass.link = turn;
+                pass.found.clear();
             }
-            needs.uses(log, turn, decision..steps.steps.end, &head, &seen, &newest, tail);
+            let decision = steps.decision.unwrap_or(steps.steps.end);
+            (steps.steps.start..decision).for_each(|step| pass.mention(step, turn));
+            pass.uses(turn, decision..steps.steps.end);
             for step in decision..steps.steps.end {
-                mention(log, step, turn, &mut head, &mut seen, &mut newest);
+                pass.finds(step, turn);
+                pass.mention(step, turn);
             }
         }
+        let mut needs = pass.needs;
+        // What is found again is known to be needed when it is used.
+        needs.list.sort_by_key(|need| need.turn);
         let atoms: HashSet<AtomId> = needs.list.iter().map(|n| n.atom).collect();
         needs.atoms = atoms.into_iter().collect();
         needs.atoms.sort_unstable();
@@ -173,24 +203,17 @@ impl Needs {
         let all = self.turns.get(&atom).map_or(&[][..], Vec::as_slice);
         all.partition_point(|&t| t < turns.end) - all.partition_point(|&t| t < turns.start)
     }
+}
 
-    #[allow(clippy::too_many_arguments, reason = "all of them are the state of one pass")]
-    fn uses(
-        &mut self,
-        log: &Log,
-        turn: u32,
-        steps: std::ops::Range<u32>,
-        head: &HashSet<AtomId>,
-        seen: &HashMap<AtomId, Seen>,
-        newest: &HashMap<&str, AtomId>,
-        tail: u32,
-    ) {
+impl Pass<'_> {
+    /// The needs of what the agent wrote in a turn.
+    fn uses(&mut self, turn: u32, steps: std::ops::Range<u32>) {
         // Atom -> whether every use of it stands in a body; in order, so that rows repeat.
         let mut used: BTreeMap<AtomId, bool> = BTreeMap::new();
-        for step in steps.filter(|&s| log.trajectory.steps[s as usize].is_agent()) {
-            for m in log.mentions_of_step(step) {
+        for step in steps.filter(|&s| self.log.trajectory.steps[s as usize].is_agent()) {
+            for m in self.log.mentions_of_step(step) {
                 if m.flags & DERIVED != 0 {
-                    self.census.derived += 1;
+                    self.needs.census.derived += 1;
                     continue;
                 }
                 let body = m.flags & BODY != 0;
@@ -198,46 +221,108 @@ impl Needs {
             }
         }
         for (atom, body) in used {
-            let Some(s) = seen.get(&atom) else { continue };
-            if is_superseded(log, atom, newest) {
-                self.census.superseded += 1;
+            if let Some(found) = self.found.remove(&atom) {
+                self.needs.list.push(Need { group: group(body, found.class), ..found });
+            }
+            let Some(seen) = self.seen.get(&atom) else { continue };
+            if is_superseded(self.log, atom, &self.newest) {
+                self.needs.census.superseded += 1;
                 continue;
             }
-            let class = match (s.observed, s.user, s.system) {
-                (true, ..) => Class::Observed,
-                (false, true, _) => Class::User,
-                (false, false, true) => Class::System,
-                (false, false, false) => Class::Authored,
-            };
-            if s.in_head || head.contains(&atom) {
+            if seen.in_head || self.head.contains(&atom) {
                 continue;
             }
-            *self.census.all.entry(class.name()).or_default() += 1;
-            let gap = turn - s.last_turn;
-            if gap <= tail {
-                continue;
+            *self.needs.census.all.entry(seen.class().name()).or_default() += 1;
+            if turn - seen.last_turn > self.tail {
+                self.needs.list.push(seen.need(self.log, atom, turn, body));
             }
-            let group = match (body, class) {
-                (true, _) => Group::Body,
-                (false, Class::Authored) => Group::Authored,
-                (false, Class::System) => Group::System,
-                (false, _) => Group::Headline,
-            };
-            let cheapest = s.cheapest_bound.or(s.cheapest).expect("a seen atom has a mention");
-            self.list.push(Need {
-                atom,
-                kind: log.atom(atom).kind,
-                segment: log.turns[turn as usize].segment,
-                turn,
-                gap,
-                class,
-                group,
-                supported: true,
-                bound: s.cheapest_bound.is_some(),
-                cheapest,
-                source: s.source.map(|(_, step)| step),
-            });
         }
+    }
+
+    /// What a tool shows in a session for the first time, and an earlier session knew.
+    fn finds(&mut self, step: u32, turn: u32) {
+        let of = &self.log.trajectory.steps[step as usize];
+        if self.link == 0 || of.kind != Kind::Observation || of.role != Role::Tool {
+            return;
+        }
+        for m in self.log.mentions_of_step(step) {
+            let Some(seen) = self.seen.get(&m.atom) else { continue };
+            let is_known = seen.last_turn < self.link && turn - seen.last_turn > self.tail;
+            let stands = seen.in_head || self.head.contains(&m.atom);
+            if is_known && !stands && !is_superseded(self.log, m.atom, &self.newest) {
+                let need = Need { found_again: true, ..seen.need(self.log, m.atom, turn, false) };
+                self.found.entry(m.atom).or_insert(need);
+            }
+        }
+    }
+
+    fn mention(&mut self, step: u32, turn: u32) {
+        let log = self.log;
+        let s = &log.trajectory.steps[step as usize];
+        let cheaper = |old: Option<u32>, new: u32| match old {
+            Some(old) if log.spans[old as usize].tokens <= log.spans[new as usize].tokens => Some(old),
+            _ => Some(new),
+        };
+        if log.is_pinned(step) {
+            self.head.extend(log.mentions_of_step(step).iter().map(|m| m.atom));
+        }
+        let is_output = s.kind == Kind::Observation && s.role == Role::Tool;
+        let again = (is_output && log.is_rerunnable(step)).then(|| (log.tokens_again(step), step));
+        for m in log.mentions_of_step(step) {
+            let entry = self.seen.entry(m.atom).or_default();
+            entry.last_turn = turn;
+            entry.observed |= s.role == Role::Tool;
+            // What a product wrote down in a summary is no statement of the user, whoever it is logged as.
+            entry.user |= s.role == Role::User && s.kind != Kind::Compaction;
+            entry.system |= s.role == Role::System || s.kind == Kind::Compaction;
+            entry.in_head |= s.kind == Kind::Compaction;
+            entry.source = [entry.source, again].into_iter().flatten().min();
+            entry.cheapest = cheaper(entry.cheapest, m.span);
+            if m.flags & BOUND != 0 {
+                entry.cheapest_bound = cheaper(entry.cheapest_bound, m.span);
+            }
+            let atom = log.atom(m.atom);
+            if let Some((key, _)) = key_and_value(atom.kind, atom.text) {
+                self.newest.insert(key, m.atom);
+            }
+        }
+    }
+}
+
+impl Seen {
+    fn class(&self) -> Class {
+        match (self.observed, self.user, self.system) {
+            (true, ..) => Class::Observed,
+            (false, true, _) => Class::User,
+            (false, false, true) => Class::System,
+            (false, false, false) => Class::Authored,
+        }
+    }
+
+    fn need(&self, log: &Log, atom: AtomId, turn: u32, body: bool) -> Need {
+        Need {
+            atom,
+            kind: log.atom(atom).kind,
+            segment: log.turns[turn as usize].segment,
+            turn,
+            gap: turn - self.last_turn,
+            class: self.class(),
+            group: group(body, self.class()),
+            supported: true,
+            bound: self.cheapest_bound.is_some(),
+            cheapest: self.cheapest_bound.or(self.cheapest).expect("a seen atom has a mention"),
+            source: self.source.map(|(_, step)| step),
+            found_again: false,
+        }
+    }
+}
+
+fn group(body: bool, class: Class) -> Group {
+    match (body, class) {
+        (true, _) => Group::Body,
+        (false, Class::Authored) => Group::Authored,
+        (false, Class::System) => Group::System,
+        (false, _) => Group::Headline,
     }
 }
 
@@ -261,53 +346,6 @@ pub fn key_and_value(kind: AtomKind, text: &str) -> Option<(&str, &str)> {
 fn is_superseded(log: &Log, atom: AtomId, newest: &HashMap<&str, AtomId>) -> bool {
     let a = log.atom(atom);
     key_and_value(a.kind, a.text).is_some_and(|(key, _)| newest.get(key).is_some_and(|&n| n != atom))
-}
-
-fn mention<'a>(
-    log: &'a Log,
-    step: u32,
-    turn: u32,
-    head: &mut HashSet<AtomId>,
-    seen: &mut HashMap<AtomId, Seen>,
-    newest: &mut HashMap<&'a str, AtomId>,
-) {
-    let s = &log.trajectory.steps[step as usize];
-    let cheaper = |old: Option<u32>, new: u32| match old {
-        Some(old) if log.spans[old as usize].tokens <= log.spans[new as usize].tokens => Some(old),
-        _ => Some(new),
-    };
-    if log.is_pinned(step) {
-        head.extend(log.mentions_of_step(step).iter().map(|m| m.atom));
-    }
-    let is_output = s.kind == Kind::Observation && s.role == Role::Tool;
-    let again = (is_output && log.is_rerunnable(step)).then(|| (log.tokens_again(step), step));
-    for m in log.mentions_of_step(step) {
-        let entry = seen.entry(m.atom).or_insert(Seen {
-            last_turn: turn,
-            observed: false,
-            user: false,
-            system: false,
-            cheapest: None,
-            cheapest_bound: None,
-            source: None,
-            in_head: false,
-        });
-        entry.last_turn = turn;
-        entry.observed |= s.role == Role::Tool;
-        // What a product wrote down in a summary is no statement of the user, whoever it is logged as.
-        entry.user |= s.role == Role::User && s.kind != Kind::Compaction;
-        entry.system |= s.role == Role::System || s.kind == Kind::Compaction;
-        entry.in_head |= s.kind == Kind::Compaction;
-        entry.source = [entry.source, again].into_iter().flatten().min();
-        entry.cheapest = cheaper(entry.cheapest, m.span);
-        if m.flags & BOUND != 0 {
-            entry.cheapest_bound = cheaper(entry.cheapest_bound, m.span);
-        }
-        let atom = log.atom(m.atom);
-        if let Some((key, _)) = key_and_value(atom.kind, atom.text) {
-            newest.insert(key, m.atom);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -412,6 +450,33 @@ mod tests {
             summary: what was done
             agent: src/parser.py";
         assert_eq!(found(script, 0), []);
+    }
+
+    /// The second session begins at turn 3: what it lists again and then reads an earlier one knew, and so it did what it reads at once.
+    /// What its user says is no need, nor what it finds and never uses.
+    #[test]
+    fn a_session_finds_again_what_an_earlier_one_knew() {
+        let script = "user: go
+            action: ls
+            observation: src/parser.py and src/lexer.py, src/table.py, src/rules.py
+            agent: done
+            user: look at src/rules.py now
+            action: ls src/table.py
+            observation: src/parser.py and src/lexer.py
+            agent: well
+            agent: src/parser.py and src/rules.py are fine";
+        let told = |links: &[u32]| {
+            let mut log = Log::script(script);
+            log.links = links.to_vec();
+            let again = |n: &Need| if n.found_again { " again" } else { "" };
+            let told = |n: &Need| format!("{} {}{}", n.turn, log.atom(n.atom).text, again(n));
+            let mut told: Vec<String> = Needs::of(&log, 1).list.iter().map(told).collect();
+            told.sort();
+            told
+        };
+        assert_eq!(told(&[]), ["3 src/table.py", "5 src/parser.py", "5 src/rules.py"]);
+        let linked = ["3 src/parser.py again", "3 src/table.py", "5 src/parser.py", "5 src/rules.py"];
+        assert_eq!(told(&[3]), linked);
     }
 
     #[test]

@@ -23,6 +23,7 @@ use crate::trajectory::usage::{LongestPrompt, Rate};
 use crate::trajectory::{Role, Step, Trajectory};
 
 mod blocks;
+mod chains;
 mod open;
 
 pub(super) use open::merge;
@@ -92,6 +93,9 @@ pub struct Dataset {
     inputs: OnceLock<Vec<Input>>,
     /// Of what tokenizer and version the features are.
     features_of: serde_json::Value,
+    /// Chains of sessions: the last of the entries, in order.
+    chains: Vec<Vec<usize>>,
+    is_linked: bool,
 }
 
 impl Dataset {
@@ -123,8 +127,20 @@ impl Dataset {
         self.asked.binary_search(&(index as u32)).is_ok()
     }
 
-    /// Indices of the first `limit` trajectories that the filter takes; its sample is drawn by the seed.
+    /// Indices of the first `limit` trajectories that the filter takes, chains in the place of their sessions; its sample is drawn
+    /// by the seed.
     pub fn select(&self, filter: &Filter, seed: u64, limit: Option<usize>) -> anyhow::Result<Vec<usize>> {
+        anyhow::ensure!(
+            filter.link.is_none() || self.is_linked,
+            "`link` of the experiment is for `trajpress run` alone"
+        );
+        let mut taken = self.taken(filter, seed)?;
+        self.chained(&mut taken);
+        taken.truncate(limit.unwrap_or(usize::MAX));
+        Ok(taken)
+    }
+
+    fn taken(&self, filter: &Filter, seed: u64) -> anyhow::Result<Vec<usize>> {
         let keys: TableReader<TrajectoryKey> = self.trajectories.columns_of();
         let mut formats: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for row_group in 0..keys.row_groups().len() {
@@ -140,7 +156,6 @@ impl Dataset {
             None => formats.into_values().flatten().collect(),
         };
         taken.sort_unstable();
-        taken.truncate(limit.unwrap_or(usize::MAX));
         Ok(taken)
     }
 
@@ -175,6 +190,9 @@ impl Dataset {
         indices
             .iter()
             .map(|&i| {
+                if let Some(sessions) = self.chain(i) {
+                    return self.chain_row(i, sessions);
+                }
                 let entry = &self.entries[i];
                 let row = rows.get(&entry.row).filter(|r| r.trajectory == entry.id);
                 row.cloned().with_context(|| self.changed(&entry.id))
@@ -184,6 +202,9 @@ impl Dataset {
 
     /// A trajectory ready for replay; `is_bridged`: as if its own product had never compacted it.
     pub fn log(&self, index: usize, is_bridged: bool) -> anyhow::Result<Log> {
+        if let Some(sessions) = self.chain(index) {
+            return self.chain_log(index, sessions);
+        }
         let make = if is_bridged { Log::bridge } else { Log::join };
         let mut log = match self.with_neighbours(index) {
             Some((trajectory, features)) => make(trajectory, Box::new(features.into_iter().map(Ok)))?,
@@ -200,7 +221,8 @@ impl Dataset {
         let steps: TableReader<StepUsage> = self.steps.columns_of();
         let features: TableReader<FeatureTokens> = self.features.columns_of();
         let mut all = Vec::with_capacity(self.entries.len());
-        for group in self.entries.chunk_by(|a, b| a.row_group == b.row_group) {
+        let sessions = &self.entries[..self.n_sessions()];
+        for group in sessions.chunk_by(|a, b| a.row_group == b.row_group) {
             let (mut of_steps, mut tokens) = (Vec::new(), Vec::new());
             steps.scan(group[0].row_group, |rows| of_steps.extend(rows))?;
             features.scan(group[0].row_group, |rows| tokens.extend(rows))?;
@@ -322,7 +344,15 @@ impl Dataset {
         for (index, rate) in &self.rates {
             hashes[*index as usize].update(format!("{rate:?}").as_bytes());
         }
-        Ok(hashes.iter().map(blake3::Hasher::finalize).collect())
+        let mut hashes: Vec<blake3::Hash> = hashes.iter().map(blake3::Hasher::finalize).collect();
+        for (index, sessions) in (self.n_sessions()..).zip(&self.chains) {
+            let mut hash = blake3::Hasher::new();
+            for &session in sessions {
+                hash.update(hashes[session].as_bytes());
+            }
+            hashes[index] = hash.finalize();
+        }
+        Ok(hashes)
     }
 
     /// Names and digests of the files; read once, at the first call.

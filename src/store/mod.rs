@@ -38,7 +38,7 @@ pub use read::{TableReader, columns, columns_of, read, read_row_group, row_group
 pub use row::Row;
 pub use scores::{ScoreRow, ScoreValue};
 pub use showcase::ShowcaseRow;
-pub use steps::{StepKey, StepModel, StepRow, StepUsage, step_rows};
+pub use steps::{StepKey, StepModel, StepRow, StepTime, StepUsage, step_rows};
 pub use timeline::TimelineRow;
 pub use trajectories::{TrajectoryKey, TrajectoryRow};
 pub use units::UnitRow;

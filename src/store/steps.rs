@@ -96,6 +96,14 @@ table! {
     }
 }
 
+table! {
+    /// When a step was logged.
+    pub struct StepTime in "steps" {
+        /// When it was logged, UTC, where known; not monotone.
+        pub time: Option<Time>,
+    }
+}
+
 /// The steps of a trajectory as rows, made one by one; takes the texts with it.
 pub fn step_rows(id: &str, steps: Vec<Step>) -> impl Iterator<Item = StepRow> {
     let id: Arc<str> = id.into();

@@ -3,7 +3,8 @@
 //! In this order: `subtask`, `intent`, `boundary`; then `staleness`, over single observations; then, where more than
 //! `masking_window` turns are uncompressed, all but these. Each part has a switch and all parameters of its own trigger (but that
 //! `threshold` is `staleness_threshold`, as in the seed), and each
-//! goes on counting when another one fired. A firing whose turns are compressed already is passed over. Source: seed
+//! goes on counting when another one fired. A firing that would take fewer turns than `least_turns`, since others have them
+//! already, is passed over. Source: seed
 //! semantic-triggers, "Hybrid"; its code returns early, so that later parts miss turns, and its configuration has no switch
 //! for subtasks. What its summary calls "no references for N turns" is the second term of the staleness score. The action that the
 //! seed has for each part is a stage of the preset `seed-hybrid`.
@@ -12,6 +13,7 @@ use std::ops::Range;
 
 use toml::Table;
 
+use super::subtask::Subtask;
 use super::{Detector, Entry, Firing, Moment, Trigger, boundary, intent, staleness, subtask};
 use crate::context::log::Log;
 use crate::models::{Model, NO_MODEL};
@@ -32,6 +34,7 @@ pub(super) const ENTRY: Entry = Entry {
         );
         let hybrid = Hybrid::of(only(Hybrid::PARAMS, &params))?;
         super::fires(Hybrid::PARAMS, &params)?;
+        let least = Subtask::of(only(subtask::ENTRY.params, &params))?.least_turns();
         let mut stale = only(STALENESS, &params);
         stale.insert(THRESHOLD.name.to_owned(), hybrid.staleness_threshold.into());
         let parts = [
@@ -42,7 +45,7 @@ pub(super) const ENTRY: Entry = Entry {
         ];
         let on = parts.into_iter().filter(|(on, ..)| *on);
         let on = on.map(|(_, entry, params)| (entry.build)(params)).collect::<anyhow::Result<_>>()?;
-        Ok(Box::new(Parts { on, window: hybrid.turns.then_some(hybrid.masking_window) }))
+        Ok(Box::new(Parts { on, window: hybrid.turns.then_some(hybrid.masking_window), least }))
     },
 };
 
@@ -91,11 +94,13 @@ params! {
 struct Parts {
     on: Vec<Box<dyn Trigger>>,
     window: Option<u32>,
+    /// Turns that an event must have, single observations aside.
+    least: u32,
 }
 
 impl Parts {
     fn first(&self, parts: Vec<Box<dyn Detector>>, first_turn: u32) -> Box<dyn Detector> {
-        Box::new(First { parts, window: self.window, uncompressed_from: first_turn })
+        Box::new(First { parts, window: self.window, least: self.least, uncompressed_from: first_turn })
     }
 }
 
@@ -119,6 +124,7 @@ impl Trigger for Parts {
 struct First {
     parts: Vec<Box<dyn Detector>>,
     window: Option<u32>,
+    least: u32,
     uncompressed_from: u32,
 }
 
@@ -129,7 +135,7 @@ impl Detector for First {
         // All of them advance, whatever the first says.
         let firings: Vec<Option<Firing>> = self.parts.iter_mut().map(|part| part.advance(moment)).collect();
         let news = firings.into_iter().flatten().filter_map(|mut firing| match &mut firing.only {
-            None => (firing.scope_end > from).then_some(firing),
+            None => (firing.scope_end >= from + self.least).then_some(firing),
             Some(steps) => {
                 steps.retain(is_new);
                 (!steps.is_empty()).then_some(firing)
@@ -137,7 +143,7 @@ impl Detector for First {
         });
         let by_turns = || {
             let end = moment.turn.checked_sub(self.window?)?;
-            (end > from).then(|| Firing::new("turns", end, CONFIDENCE))
+            (end >= from + self.least).then(|| Firing::new("turns", end, CONFIDENCE))
         };
         let firing = news.into_iter().next().or_else(by_turns)?;
         if firing.only.is_none() {
@@ -162,24 +168,27 @@ mod tests {
 
     #[test]
     fn parts_in_their_order() {
-        // The edit ends the exploring; the tests end the subtask, and implementing, which comes second. Then nothing is changed
-        // for ten turns, twice: that comes before the number of turns, and before observations that are stale by then.
-        let all = [
-            "8: intent ..7 0.85",
-            "9: subtask/test_success ..8 0.9",
-            "19: subtask/inactivity ..18 0.4",
-            "29: subtask/inactivity ..28 0.4",
-        ];
+        // The edit ends the exploring. What the tests end is one turn then. Then nothing is changed for ten turns, twice: that comes
+        // before the number of turns, and before observations that are stale by then.
+        let all =
+            ["8: intent ..7 0.85", "19: subtask/inactivity ..18 0.4", "29: subtask/inactivity ..28 0.4"];
         assert_eq!(fired(&script(), "hybrid", ""), all);
+        // The tests end the subtask, and implementing, which comes second.
+        let short = fired(&script(), "hybrid", "least_turns = 1");
+        assert_eq!(short[..2], ["8: intent ..7 0.85", "9: subtask/test_success ..8 0.9"]);
         // Without it the oldest observation that is left goes stale first: that of turn 8, when it is older than ten turns.
-        let rest = fired(&script(), "hybrid", "subtask = false\nturns = false\nbatch = 1");
+        let rest = fired(
+            &script(),
+            "hybrid",
+            "subtask = false\nturns = false\nbatch = 1\nleast_turns = 1\nmin_turns = 1",
+        );
         assert_eq!(rest[..3], ["8: intent ..7 0.85", "9: intent ..8 0.85", "19: staleness [16] 0.7"]);
     }
 
     /// Each constant of a part is the part's: what the hybrid fires for one part alone is what that trigger fires.
     #[test]
     fn parts_are_told_their_constants() {
-        let off = "subtask = false\nintent = false\nboundary = false\nstaleness = false\nturns = false";
+        let off = "subtask = false\nintent = false\nboundary = false\nstaleness = false\nturns = false\nleast_turns = 1";
         // Two turns in one file, then another.
         let files = ["b.py", "c.py"].map(|file| lines(&format!("action: cat {file}\nobservation: x"), 2));
         let script = format!("{}\n{}", script(), files.join("\n"));
@@ -188,8 +197,8 @@ mod tests {
             fired(&script, "hybrid", &format!("{on}\n{params}"))
         };
         for (part, params, own) in [
-            ("subtask", "idle_turns = 4", "idle_turns = 4"),
-            ("intent", "min_turns = 3", "min_turns = 3"),
+            ("subtask", "idle_turns = 4", "idle_turns = 4\nleast_turns = 1"),
+            ("intent", "min_turns = 1", "min_turns = 1"),
             ("boundary", "min_span = 0\nreturn_within = 1", "min_span = 0\nreturn_within = 1"),
             (
                 "staleness",
@@ -213,7 +222,7 @@ mod tests {
         let off = "subtask = false\nintent = false\nboundary = false\nstaleness = false";
         let by_turns = fired(&script(), "hybrid", off);
         let expected: Vec<String> =
-            (12..=30).map(|turn| format!("{turn}: turns ..{} 0.5", turn - 10)).collect();
+            (13..=30).step_by(2).map(|turn| format!("{turn}: turns ..{} 0.5", turn - 10)).collect();
         assert_eq!(by_turns, expected);
         assert_eq!(
             refused("hybrid", &format!("{off}\nturns = false")),
@@ -224,10 +233,7 @@ mod tests {
             assert_eq!(refused("hybrid", &format!("staleness_threshold = {wrong}")), told);
         }
         let window = fired(&script(), "hybrid", &format!("{off}\nmasking_window = 25"));
-        assert_eq!(
-            window,
-            ["27: turns ..2 0.5", "28: turns ..3 0.5", "29: turns ..4 0.5", "30: turns ..5 0.5"]
-        );
+        assert_eq!(window, ["28: turns ..3 0.5", "30: turns ..5 0.5"]);
         let semantic = fired(&script(), "hybrid", "turns = false\nstaleness = false\nintent = false");
         assert_eq!(semantic[0], "9: subtask/test_success ..8 0.9");
     }

@@ -34,7 +34,7 @@ params! {
         /// Pairs of intents at whose change it fires, separated by blanks; those of the seed by default.
         transitions: String = "explore-implement debug-verify implement-document implement-verify",
         /// Turns that a phase must have had.
-        min_turns: u32 = 1,
+        min_turns: u32 = 2,
         /// A turn whose intent is less sure than this goes on with the last.
         min_confidence: f64 = 0.0 (from 0 to 1),
         /// The model that tells intents; `none`: rules do.
@@ -239,10 +239,10 @@ mod tests {
     #[test]
     fn the_four_transitions() {
         assert_eq!(
-            fired(SCRIPT, "intent", ""),
+            fired(SCRIPT, "intent", "min_turns = 1"),
             ["4: intent ..3 0.85", "5: intent ..4 0.85", "7: intent ..6 0.85"]
         );
-        let told = details(SCRIPT, "intent", "");
+        let told = details(SCRIPT, "intent", "min_turns = 1");
         let changes: Vec<String> =
             told.iter().map(|d| format!("{}-{} {}", d["from"], d["to"], d["phase"])).collect();
         assert_eq!(
@@ -253,8 +253,11 @@ mod tests {
                 "\"debug\"-\"verify\" [5,6]"
             ]
         );
-        assert_eq!(fired(SCRIPT, "intent", "min_turns = 2"), ["4: intent ..3 0.85"]);
-        assert_eq!(fired(SCRIPT, "intent", "transitions = \"verify-document\""), ["8: intent ..7 0.85"]);
+        assert_eq!(fired(SCRIPT, "intent", ""), ["4: intent ..3 0.85"], "the others had one turn");
+        assert_eq!(
+            fired(SCRIPT, "intent", "transitions = \"verify-document\"\nmin_turns = 1"),
+            ["8: intent ..7 0.85"]
+        );
     }
 
     /// A model that knows better: the second reading is implementing, and of the third turn it says nothing.
@@ -288,7 +291,7 @@ mod tests {
             let continuations = (0..NAMES.len()).map(score).collect();
             Some(Ok(Answer::Scores(Scores { parts: vec![], continuations, prompt_tokens: 1, cut_tokens: 0 })))
         });
-        let trigger = build("intent", toml::from_str("model = \"m\"").unwrap()).unwrap();
+        let trigger = build("intent", toml::from_str("model = \"m\"\nmin_turns = 1").unwrap()).unwrap();
         let turns = 1..log.turns.len() as u32;
         assert!(trigger.open(&log, turns.clone(), None).is_err());
         let mut detector = trigger.open(&log, turns.clone(), Some(&model)).unwrap();

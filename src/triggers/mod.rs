@@ -18,6 +18,7 @@ mod logged;
 mod logged_edits;
 mod marked;
 mod never;
+mod session;
 mod staleness;
 mod subtask;
 mod tokens;
@@ -137,6 +138,7 @@ pub static ALL: &[Entry] = &[
     logged_edits::ENTRY,
     marked::ENTRY,
     never::ENTRY,
+    session::ENTRY,
     staleness::ENTRY,
     subtask::ENTRY,
     tokens::ENTRY,

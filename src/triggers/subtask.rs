@@ -49,6 +49,14 @@ params! {
         edits: u32 = 3 (at least 1),
         /// Turns without a change.
         idle_turns: u32 = 10 (at least 1),
+        /// Turns that an event must have: what ends sooner goes on.
+        least_turns: u32 = 2 (at least 1),
+    }
+}
+
+impl Subtask {
+    pub(super) fn least_turns(&self) -> u32 {
+        self.least_turns
     }
 }
 
@@ -69,8 +77,9 @@ const MOST_EDITED: usize = 4 * MOST_FILES;
 #[derive(Default)]
 struct Work {
     rule: Subtask,
-    /// Its first turn.
+    /// Its first turn, and the first that no event has taken.
     since: u32,
+    from: u32,
     looked: bool,
     /// Whether something was changed after something was looked at.
     looked_first: bool,
@@ -89,7 +98,7 @@ struct Work {
 
 impl Work {
     fn begun(turn: u32) -> Self {
-        Work { since: turn, ..Work::default() }
+        Work { since: turn, from: turn, ..Work::default() }
     }
 
     fn has_edits(&self) -> bool {
@@ -174,19 +183,23 @@ impl Rule for Work {
         if is_tested {
             self.change(facts, turn);
         }
-        let Some(Signal(kind, confidence, is_next)) = self.signal(facts, turn) else {
+        // The run of edits ended with the turn before.
+        let outcome = |kind: &str| if kind == CONSECUTIVE_EDITS.0 { turn - 1 } else { turn };
+        let signal = self.signal(facts, turn);
+        let signal = signal.filter(|signal| outcome(signal.0) >= self.from + self.rule.least_turns);
+        let Some(Signal(kind, confidence, is_next)) = signal else {
             if !is_tested {
                 self.change(facts, turn);
             }
             self.go_on(facts);
             return None;
         };
-        // The run of edits ended with the turn before.
-        let outcome = if kind == CONSECUTIVE_EDITS.0 { turn - 1 } else { turn };
+        let outcome = outcome(kind);
         let firing = Firing::new(kind, outcome, confidence);
         let firing = firing.with(serde_json::json!({ "since": self.since, "outcome": outcome }));
         let changed = self.changed.map(|_| turn);
-        *self = Work { rule: self.rule, changed, ..Work::begun(if is_next { turn } else { turn + 1 }) };
+        let since = if is_next { turn } else { turn + 1 };
+        *self = Work { rule: self.rule, changed, from: outcome, ..Work::begun(since) };
         if is_next {
             self.change(facts, turn);
             self.go_on(facts);
@@ -198,6 +211,9 @@ impl Rule for Work {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{fired, lines, refused};
+
+    /// Events of one turn, as short scripts have them.
+    const SHORT: &str = "least_turns = 1";
 
     /// The seed's scenario: auth.py is mended, then the README is brought up to date.
     const AUTH: &str = "user: Fix authentication bug and update documentation
@@ -221,12 +237,12 @@ mod tests {
     #[test]
     fn the_scenario_of_the_seed() {
         assert_eq!(
-            fired(AUTH, "subtask", ""),
+            fired(AUTH, "subtask", SHORT),
             ["5: subtask/test_success ..4 0.9", "8: subtask/tool_pattern ..7 0.7"]
         );
         // Without the first signal the pattern sees the same.
         assert_eq!(
-            fired(AUTH, "subtask", "test_success = false"),
+            fired(AUTH, "subtask", "test_success = false\nleast_turns = 1"),
             ["5: subtask/tool_pattern ..4 0.7", "8: subtask/tool_pattern ..7 0.7"]
         );
         let off = "test_success = false\ntool_pattern = false";
@@ -248,19 +264,22 @@ mod tests {
         let one = |result: &str| {
             script(&format!("action: sed -i s/a/b/ src/a.py && pytest -q tests\nobservation: {result}"))
         };
-        assert_eq!(fired(&one("2 passed in 0.1s"), "subtask", ""), ["3: subtask/test_success ..2 0.9"]);
-        assert_eq!(fired(&one("<returncode>1</returncode>~1 failed in 0.1s"), "subtask", ""), [""; 0]);
+        assert_eq!(fired(&one("2 passed in 0.1s"), "subtask", SHORT), ["3: subtask/test_success ..2 0.9"]);
+        assert_eq!(fired(&one("<returncode>1</returncode>~1 failed in 0.1s"), "subtask", SHORT), [""; 0]);
         let edit = "sed -i s/a/b/ src/a.py\nobservation: edited";
         let test = "pytest -q tests\nobservation: 2 passed in 0.1s";
         let two = script(&format!("action: {edit}\nalso: {test}"));
-        assert_eq!(fired(&two, "subtask", ""), ["3: subtask/test_success ..2 0.9"]);
-        assert_eq!(fired(&two, "subtask", "test_success = false"), ["3: subtask/tool_pattern ..2 0.7"]);
+        assert_eq!(fired(&two, "subtask", SHORT), ["3: subtask/test_success ..2 0.9"]);
+        assert_eq!(
+            fired(&two, "subtask", "test_success = false\nleast_turns = 1"),
+            ["3: subtask/tool_pattern ..2 0.7"]
+        );
         let turned = script(&format!("action: {test}\nalso: {edit}"));
-        assert_eq!(fired(&turned, "subtask", ""), [""; 0], "tested before the edit");
+        assert_eq!(fired(&turned, "subtask", SHORT), [""; 0], "tested before the edit");
         let written = script("action: touch test_a.py && pytest test_a.py\nobservation: 1 passed in 1s");
-        assert_eq!(fired(&written, "subtask", ""), [""; 0], "a new test proves no change");
+        assert_eq!(fired(&written, "subtask", SHORT), [""; 0], "a new test proves no change");
         let before = script("action: pytest -q tests; sed -i s/a/b/ src/a.py\nobservation: 2 passed in 0.1s");
-        assert_eq!(fired(&before, "subtask", ""), [""; 0], "tested before the edit");
+        assert_eq!(fired(&before, "subtask", SHORT), [""; 0], "tested before the edit");
     }
 
     /// An environment that rewards a call outside tells that the work is done, if a call changed something.
@@ -276,9 +295,9 @@ mod tests {
                  agent: so"
             )
         };
-        assert_eq!(fired(&script("DELETE", "1.0"), "subtask", ""), ["3: subtask/test_success ..2 0.9"]);
-        assert_eq!(fired(&script("DELETE", "0.0"), "subtask", ""), [""; 0]);
-        assert_eq!(fired(&script("GET", "1.0"), "subtask", ""), [""; 0]);
+        assert_eq!(fired(&script("DELETE", "1.0"), "subtask", SHORT), ["3: subtask/test_success ..2 0.9"]);
+        assert_eq!(fired(&script("DELETE", "0.0"), "subtask", SHORT), [""; 0]);
+        assert_eq!(fired(&script("GET", "1.0"), "subtask", SHORT), [""; 0]);
     }
 
     #[test]
@@ -292,7 +311,7 @@ mod tests {
             action: pytest b_test.py
             observation: 1 passed in 1s
             agent: well";
-        assert_eq!(fired(script, "subtask", ""), [""; 0]);
+        assert_eq!(fired(script, "subtask", SHORT), [""; 0]);
     }
 
     /// Trying one script after the other is no finished work; a program that runs after a change is.
@@ -310,8 +329,8 @@ mod tests {
                  agent: well"
             )
         };
-        assert_eq!(fired(&script("test_one.py"), "subtask", ""), [""; 0]);
-        assert_eq!(fired(&script("b.py"), "subtask", ""), ["4: subtask/tool_pattern ..3 0.7"]);
+        assert_eq!(fired(&script("test_one.py"), "subtask", SHORT), [""; 0]);
+        assert_eq!(fired(&script("b.py"), "subtask", SHORT), ["4: subtask/tool_pattern ..3 0.7"]);
         // Written and run at once, one after the other; and after a change.
         let tries = |file: &str| {
             format!(
@@ -325,9 +344,12 @@ mod tests {
                  agent: well"
             )
         };
-        assert_eq!(fired(&tries("test_nil.py"), "subtask", "consecutive_edits = false"), [""; 0]);
         assert_eq!(
-            fired(&tries("b.py"), "subtask", "consecutive_edits = false"),
+            fired(&tries("test_nil.py"), "subtask", "consecutive_edits = false\nleast_turns = 1"),
+            [""; 0]
+        );
+        assert_eq!(
+            fired(&tries("b.py"), "subtask", "consecutive_edits = false\nleast_turns = 1"),
             ["4: subtask/test_success ..3 0.9"]
         );
     }
@@ -336,7 +358,7 @@ mod tests {
     fn a_run_of_edits_ends_with_its_last() {
         let edits = lines("action: sed -i s/a/b/ f.py\nobservation: edited", 4);
         let script = format!("user: u\n{edits}\naction: ls\nobservation: f.py\nagent: so");
-        assert_eq!(fired(&script, "subtask", ""), ["6: subtask/consecutive_edits ..4 0.7"]);
+        assert_eq!(fired(&script, "subtask", SHORT), ["6: subtask/consecutive_edits ..4 0.7"]);
         assert_eq!(fired(&script, "subtask", "edits = 5"), [""; 0]);
     }
 
@@ -353,7 +375,7 @@ mod tests {
             observation: c
             agent: bye";
         assert_eq!(
-            fired(script, "subtask", ""),
+            fired(script, "subtask", SHORT),
             ["3: subtask/semantic_marker ..2 0.7", "4: subtask/explicit_completion ..3 0.9"]
         );
     }
@@ -382,6 +404,26 @@ mod tests {
         );
     }
 
+    /// What is said to be done after one turn is no event; the work goes on to the next sign.
+    #[test]
+    fn no_event_of_one_turn() {
+        let done = "thought: All tests pass.\naction: ls\nobservation: a";
+        let script = format!(
+            "user: u\naction: ls\nobservation: a\n{}\nagent: bye",
+            [done; 3].join("\nthought: So?\n")
+        );
+        let turns = |params: &str| fired(&script, "subtask", params).len();
+        assert!(turns(SHORT) > turns(""), "{:?}", fired(&script, "subtask", SHORT));
+        let scopes: Vec<u32> = fired(&script, "subtask", "")
+            .iter()
+            .map(|told| told.split("..").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap())
+            .collect();
+        assert!(
+            !scopes.is_empty() && [&[1], &scopes[..]].concat().windows(2).all(|w| w[1] - w[0] >= 2),
+            "{scopes:?}"
+        );
+    }
+
     #[test]
     fn said_twice_counts_once() {
         let script = "user: u
@@ -394,7 +436,7 @@ mod tests {
             action: ls
             observation: c
             agent: bye";
-        assert_eq!(fired(script, "subtask", ""), ["3: subtask/explicit_completion ..2 0.9"]);
+        assert_eq!(fired(script, "subtask", SHORT), ["3: subtask/explicit_completion ..2 0.9"]);
     }
 
     #[test]
@@ -405,6 +447,6 @@ mod tests {
             agent: Your booking has been cancelled. Anything else?
             user: No, thanks.
             agent: Have a nice day.";
-        assert_eq!(fired(script, "subtask", ""), ["3: subtask/explicit_completion ..2 0.9"]);
+        assert_eq!(fired(script, "subtask", SHORT), ["3: subtask/explicit_completion ..2 0.9"]);
     }
 }

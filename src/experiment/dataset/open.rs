@@ -118,6 +118,8 @@ impl Dataset {
             rates: Vec::new(),
             inputs: OnceLock::new(),
             features_of,
+            chains: Vec::new(),
+            is_linked: false,
         };
         data.read_partners(&partners).map_err(|e| annotate_again(e, dir))?;
         data.read_usage().map_err(|e| annotate_again(e, dir))?;

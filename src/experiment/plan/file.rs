@@ -16,7 +16,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::grid::{Choice, Choices, Exclude, MAX_VARIANTS};
-use super::{Catalogue, Filter, Known, Plan, policies};
+use super::{By, Catalogue, Filter, Known, Link, Plan, policies};
 use crate::models::NO_MODEL;
 use crate::params;
 use crate::scores::money::Prices;
@@ -27,6 +27,9 @@ use crate::text::escape::short;
 
 /// Kinds of partner trajectories.
 const PARTNER_KINDS: [&str; 2] = ["other_repository", "same_repository"];
+
+/// Sessions of a chain at most, where the file does not say: a chain stands in memory as a whole.
+const LINK_SESSIONS: u32 = 20;
 
 /// All keys of the file. The last four hold names of the catalogue, which says what else they may hold.
 #[derive(Deserialize)]
@@ -62,6 +65,8 @@ struct Data {
     min_turns: Option<u32>,
     max_turns: Option<u32>,
     sample: Option<u32>,
+    link: Option<By>,
+    link_sessions: Option<NonZeroU32>,
 }
 
 #[derive(Default, Deserialize)]
@@ -107,6 +112,10 @@ impl<'a> Reader<'a> {
             let known = &self.catalogue.formats;
             self.source.right_name("format", format.get_ref(), known, &format.span())?;
         }
+        anyhow::ensure!(
+            data.link.is_some() || data.link_sessions.is_none(),
+            "{path}: `link_sessions` says how many sessions are linked, and nothing links any\nhint: add `link = \"repository\"`"
+        );
         let mut scores = file.scores.unwrap_or_default();
         let score_programs = std::mem::take(&mut scores.programs);
         let texts = |list: Vec<Spanned<String>>| list.into_iter().map(Spanned::into_inner).collect();
@@ -128,6 +137,10 @@ impl<'a> Reader<'a> {
                 min_turns: data.min_turns,
                 max_turns: data.max_turns,
                 sample: data.sample,
+                link: data.link.map(|by| Link {
+                    by,
+                    sessions: data.link_sessions.map_or(LINK_SESSIONS, NonZeroU32::get),
+                }),
             },
             readers: self.readers(scores)?,
             score_programs,

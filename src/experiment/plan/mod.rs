@@ -80,6 +80,24 @@ pub struct Filter {
     /// So many of them, drawn by the plan's seed, from each format in turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample: Option<u32>,
+    /// Sessions are linked to chains.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link: Option<Link>,
+}
+
+/// How sessions become one log.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Link {
+    pub by: By,
+    /// Sessions of a chain at most.
+    pub sessions: u32,
+}
+
+/// What the sessions of a chain have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    Repository,
 }
 
 impl Filter {

@@ -382,7 +382,7 @@ fn wrong_keys_name_file_line_and_the_nearest_right_one() {
     hint: its keys are name, fresh, cache_write, cache_write_1h, cache_read, output, cache_lifetime, cache_gone, dearer_above, dearer_prompt, dearer_output, own, hour
 
     experiment.toml:3: unknown key `format` of `data`
-    hint: did you mean `formats`? (known: path, formats, ids, sources, min_turns, max_turns, sample)
+    hint: did you mean `formats`? (known: path, formats, ids, sources, min_turns, max_turns, sample, link, link_sessions)
 
     experiment.toml:5: unknown format `open-chat`
     hint: did you mean `openai-chat`? (known: swe-agent, openai-chat)

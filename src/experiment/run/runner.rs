@@ -266,11 +266,7 @@ impl<'a> Runner<'a> {
 
     /// Tries to read a trajectory of a unit; an error names file and row group.
     fn readable(&self, unit: &Unit, index: usize) -> anyhow::Result<()> {
-        let read = || {
-            self.data.trajectory(index)?;
-            self.data.features(index)?.try_for_each(|row| row.map(drop))
-        };
-        caught(read).map_err(|error| match format!("{error:#}") {
+        caught(|| self.data.read_through(index)).map_err(|error| match format!("{error:#}") {
             text if text.contains("row group") => error,
             text => {
                 anyhow::anyhow!("row group {} of steps.parquet and features.parquet: {text}", unit.row_group)

@@ -51,6 +51,8 @@ pub(super) enum Of {
     Point(u32),
     /// What the headline would say of needs whose atom was never sent.
     Unsupported,
+    /// Of linked sessions: what a tool showed again that an earlier session knew.
+    FoundAgain,
 }
 
 /// Horizons in turns since the last event, and compression points that get strata.
@@ -82,6 +84,7 @@ impl Strata {
                 add(" body=1".to_owned(), Of::Body, false);
                 add(" unsupported=1".to_owned(), Of::Unsupported, false);
                 if exposed {
+                    add(" found=again".to_owned(), Of::FoundAgain, false);
                     add(" cap=20".to_owned(), Of::Capped, true);
                     add(" shadow=local".to_owned(), Of::Local, false);
                     for kind in atoms::NAMES {
@@ -107,6 +110,7 @@ impl Stratum {
             && t.need.supported != matches!(self.of, Of::Unsupported)
             && match self.of {
                 Of::Headline | Of::Local | Of::Capped | Of::Partners(_) | Of::Unsupported => headline,
+                Of::FoundAgain => headline && t.need.found_again,
                 Of::Class(Class::Authored) => t.need.group == Group::Authored,
                 Of::Class(Class::System) => t.need.group == Group::System,
                 Of::Class(class) => headline && t.need.class == class,
