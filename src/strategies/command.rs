@@ -105,12 +105,12 @@ impl Strategy for Command {
             return Ok(self.fallback.edits(scope));
         }
         let spec = self.spec()?;
-        let seed = rand::RngExt::random::<u32>(&mut env.rng);
+        let (seed, tokenizer) = (rand::RngExt::random::<u32>(&mut env.rng), env.tokenizer);
         let answer = programs::ask(
             &spec,
             &self.program,
             |number| self.request(number, scope, seed),
-            |line, number| answer::edits(line, number, scope),
+            |line, number| answer::edits(line, number, scope, tokenizer),
         )?;
         let in_a_row: &mut InARow = env.state();
         match &answer {
