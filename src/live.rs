@@ -199,6 +199,38 @@ mod tests {
         assert_eq!(sent.messages.as_array().unwrap().last().unwrap()["content"], "Sure?");
     }
 
+    /// A program of one's own over every two turns.
+    fn own(folder: &std::path::Path, body: &str) -> String {
+        let begin = "import json, sys\ndef say(x):\n    print(json.dumps(x), flush=True)\nassert input()\n\
+                     say({'protocol': 1, 'name': 'toy', 'version': '1'})\nfor line in sys.stdin:\n    event = json.loads(line)\n    messages = event['messages']\n";
+        let path = folder.join("toy.py");
+        std::fs::write(&path, format!("{begin}    {}\n", body.replace('\n', "\n    "))).unwrap();
+        let command = format!("command = ['python3', '{}']", path.display());
+        MASK.replace("mask\"\nkeep_last = 1", &format!("command\"\nkeep_last = 1\n{command}"))
+    }
+
+    /// It stays the result of its call, be it copied in part or written anew.
+    #[test]
+    fn what_a_program_leaves_of_a_result_is_what_is_sent() {
+        let folder = tempfile::tempdir().unwrap();
+        for (edit, left) in [("m['content'][:2 * len('value_0 = 0\\n') - 1]", 2), ("'gone'", 0)] {
+            let body = format!(
+                "say({{'event': event['event'], 'messages': [dict(m, content={edit}) if m['role'] == 'tool' else m for m in messages]}})"
+            );
+            let compressor = Compressor::new(&own(folder.path(), &body)).unwrap();
+            let (list, sent) = (conversation(), compressor.compress(&json!(conversation()), Messages::OpenAi));
+            let messages = sent.unwrap().messages;
+            let kept = |at: usize| if left == 0 { "gone".to_owned() } else { format!("value_{at} = {at}\nvalue_{at} = {at}") };
+            assert_eq!(messages.as_array().unwrap().len(), list.len(), "{messages:#}");
+            for (at, result) in [(0, 3), (1, 5)] {
+                assert_eq!(messages[result]["role"], "tool", "{messages:#}");
+                assert_eq!(messages[result]["content"], kept(at));
+                assert_eq!(messages[result]["tool_call_id"], messages[result - 1]["tool_calls"][0]["id"]);
+            }
+            assert_eq!(messages[7]["content"], list[7]["content"]);
+        }
+    }
+
     #[test]
     fn what_cannot_be_live_is_refused() {
         let refused = |experiment: &str| format!("{:#}", Compressor::new(experiment).err().unwrap());

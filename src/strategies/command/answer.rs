@@ -175,7 +175,7 @@ impl Plan<'_> {
                 Some(Fate::Goes) => Some(Edit::Drop { block }),
                 Some(Fate::Text(text)) if text.is_empty() => Some(Edit::Drop { block }),
                 Some(Fate::Text(text)) => Some(match copied(self.log, self.tokenizer, &self.blocks[at], &text) {
-                    Some(pieces) => Edit::Keep { block, pieces },
+                    Some(pieces) => Edit::Trim { block, pieces },
                     None if matches!(self.blocks[at].content, Content::Step(_)) => Edit::Mask { block, text },
                     // What is no message has no place for a text of its own.
                     None => {
