@@ -82,6 +82,11 @@ impl Compressor {
     /// It cannot be read.
     pub fn compress(&self, conversation: &Value, form: Messages) -> anyhow::Result<Compressed> {
         let (mut run, left_out) = conversation::read(conversation.to_string().as_bytes())?;
+        // Chance is drawn by what stays as the conversation grows, so that what was compressed stays, too.
+        let begins = run.steps.iter().position(Step::is_agent).unwrap_or(run.steps.len());
+        let rest = run.steps.split_off(begins);
+        run.id = run.content_id();
+        run.steps.extend(rest);
         run.steps.push(next(&run.steps));
         let rows = features::rows(&run.id, &run.steps, &self.tokenizer);
         let log = Log::new(run, rows)?;
@@ -199,7 +204,31 @@ mod tests {
         assert_eq!(sent.messages.as_array().unwrap().last().unwrap()["content"], "Sure?");
     }
 
-    /// A program of one's own over every two turns.
+    /// What an event left is what it left at the next call, too.
+    #[test]
+    fn chance_is_the_same_from_call_to_call() {
+        let random = MASK.replace("mask\"\nkeep_last = 1", "random\"\nkept_share = 0.5").replace("n = 1", "n = 2");
+        let compressor = Compressor::new(&random).unwrap();
+        let mut list = conversation();
+        for i in 3..12 {
+            let mut call = list[2].clone();
+            call["tool_calls"][0]["id"] = json!(format!("c{i}"));
+            let lines: String = (0..20).map(|line| format!("value_{line} = {i}\n")).collect();
+            list.extend([call, json!({"role": "tool", "tool_call_id": format!("c{i}"), "content": lines})]);
+        }
+        let mut before = String::new();
+        for end in (4..=list.len()).step_by(2) {
+            let sent = compressor.compress(&json!(list[..end]), Messages::OpenAi).unwrap();
+            if sent.n_events > 0 {
+                let made = sent.messages[2]["content"].as_str().unwrap().to_owned();
+                assert!(made.starts_with(&before), "{end}: {made}\n---\n{before}");
+                before = made;
+            }
+        }
+        assert!(before.len() > 100);
+    }
+
+    /// A program of one's own over every turn.
     fn own(folder: &std::path::Path, body: &str) -> String {
         let begin = "import json, sys\ndef say(x):\n    print(json.dumps(x), flush=True)\nassert input()\n\
                      say({'protocol': 1, 'name': 'toy', 'version': '1'})\nfor line in sys.stdin:\n    event = json.loads(line)\n    messages = event['messages']\n";
