@@ -13,7 +13,7 @@ use crate::context::log::Log;
 use crate::context::needs::Needs;
 use crate::context::{Block, Context};
 use crate::experiment::cell::{Models, recipe};
-use crate::experiment::{Catalogue, Plan};
+use crate::experiment::{Catalogue, Plan, Variant};
 use crate::export::forms::{ADDED_TOOL, About, Body, Form, document};
 use crate::export::messages::Prompt;
 use crate::export::words::Words;
@@ -22,7 +22,7 @@ use crate::replay::{Observer, Recipe, replay};
 use crate::text::tokens::Tokenizer;
 use crate::trajectory::{Kind, Role, Step, step};
 
-/// Compresses conversations by the first variant of an experiment that is not `full`.
+/// Compresses conversations by a variant of an experiment.
 pub struct Compressor {
     recipe: Recipe,
     tokenizer: Tokenizer,
@@ -52,23 +52,58 @@ pub enum Messages {
 }
 
 impl Compressor {
-    /// Reads an experiment (TOML): its variant may need no model.
+    /// Reads an experiment (TOML) that has one variant but `full`.
     ///
     /// # Errors
-    /// There is none, it asks a model, or it looks at what comes later.
+    /// There is none, or several; as [`Compressor::named`].
     pub fn new(experiment: &str) -> anyhow::Result<Self> {
+        Self::of(experiment, |variants| {
+            let all: Vec<&Variant> = variants.iter().filter(|variant| variant.strategy != "full").collect();
+            let labels = || all.iter().map(|v| format!("`{}`", v.label)).collect::<Vec<_>>().join(", ");
+            anyhow::ensure!(
+                all.len() < 2,
+                "the experiment has {} variants: {}\nhint: leave one, or name it (`Compressor::named`)",
+                all.len(),
+                labels()
+            );
+            all.first().copied().context("the experiment has no variant but `full`")
+        })
+    }
+
+    /// Reads an experiment (TOML), of which one variant compresses: the one of this label, or the beginning of its id. It may need no model.
+    ///
+    /// # Errors
+    /// There is none, it asks a model, or it needs a log that has ended.
+    pub fn named(experiment: &str, variant: &str) -> anyhow::Result<Self> {
+        Self::of(experiment, |variants| {
+            let found = Variant::find(variants, variant);
+            found.with_context(|| format!("the experiment has no variant `{variant}`"))
+        })
+    }
+
+    fn of(experiment: &str, pick: impl Fn(&[Variant]) -> anyhow::Result<&Variant>) -> anyhow::Result<Self> {
         let plan = Plan::parse("experiment", experiment, &Catalogue::built_in())?;
-        let variant = plan.variants.iter().find(|variant| variant.strategy != "full");
-        let variant = variant.context("the experiment has no variant but `full`")?;
+        let variant = pick(&plan.variants)?;
+        let label = &variant.label;
         anyhow::ensure!(
             variant.models().next().is_none(),
-            "`{}` asks a model\nhint: variants without one compress live",
-            variant.label
+            "`{label}` asks a model\nhint: variants without one compress live"
+        );
+        let form = variant.strategy_params.get("form").and_then(toml::Value::as_str);
+        anyhow::ensure!(
+            variant.policy.is_none() || form != Some("empty"),
+            "`{label}` leaves nothing where a model would write a summary\nhint: `forms = [\"extract\"]` has one without a model"
         );
         let recipe = recipe(variant, &Models::new())?;
         let offline = recipe.sees_future() || recipe.bridges() || recipe.is_record();
-        anyhow::ensure!(!offline, "`{}` needs a log that has ended", variant.label);
-        Ok(Compressor { recipe, tokenizer: Tokenizer::load(&plan.tokenizer)?, label: variant.label.clone() })
+        anyhow::ensure!(!offline, "`{label}` needs a log that has ended");
+        let is_own = variant.trigger_params.get("window").and_then(toml::Value::as_str) == Some("own");
+        anyhow::ensure!(
+            recipe.scaled.is_none() && !is_own,
+            "`{label}` has a window that follows from the longest prompt of a log that has ended\nhint: `window = 200_000`, in tokens"
+        );
+        let label = label.clone();
+        Ok(Compressor { recipe, tokenizer: Tokenizer::load(&plan.tokenizer)?, label })
     }
 
     /// The name of its variant.
@@ -270,5 +305,18 @@ mod tests {
         );
         let compressor = Compressor::new(MASK).unwrap();
         assert!(compressor.compress(&json!([]), Messages::OpenAi).is_err());
+        let two = MASK.replace("keep_last = 1", "keep_last = [1, 2]");
+        let error = refused(&two);
+        assert!(error.contains("has 2 variants: `mask(keep_last=1) @ turns(n=1)`, `mask(") && error.contains("hint: "), "{error}");
+        assert_eq!(Compressor::named(&two, "keep_last=2").unwrap().label(), "mask(keep_last=2) @ turns(n=1)");
+        assert!(Compressor::named(&two, "omit").err().unwrap().to_string().contains("no variant `omit`"));
+        let preset = |more: &str| format!("name = \"x\"\n[[policies]]\npreset = \"claude-code\"\n{more}");
+        let (whole, shares) = ("forms = [\"extract\"]", "window = 0.5\nforms = [\"extract\"]");
+        assert!(Compressor::new(&preset(whole)).is_ok());
+        assert!(refused(&preset(shares)).contains("the longest prompt of a log that has ended\nhint: `window"));
+        assert!(refused(&preset("forms = [\"empty\"]")).contains("would write a summary\nhint: "));
+        assert!(refused(&preset("")).contains("has 3 variants"));
+        let own = MASK.replace("name = \"turns\"\nn = 1", "name = \"tokens\"\nwindow = \"own\"");
+        assert!(refused(&own).contains("the longest prompt"));
     }
 }
