@@ -4,6 +4,7 @@
 //! sent is what the replay of the whole log would have sent there.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Context as _;
 use serde_json::Value;
@@ -18,15 +19,40 @@ use crate::export::forms::{ADDED_TOOL, About, Body, Form, document};
 use crate::export::messages::Prompt;
 use crate::export::words::Words;
 use crate::logs::conversation;
+use crate::programs::process;
 use crate::replay::{Observer, Recipe, replay};
 use crate::text::tokens::Tokenizer;
 use crate::trajectory::{Kind, Role, Step, step};
 
 /// Compresses conversations by a variant of an experiment.
+///
+/// A program of one's own (strategy `command`) is kept from call to call, and ends with what it started when the last `Compressor` is dropped.
+/// One that is never dropped, as in a `static`, leaves the children of its program behind.
 pub struct Compressor {
     recipe: Recipe,
     tokenizer: Tokenizer,
     label: String,
+    _alive: Alive,
+}
+
+/// Programs that compress are kept for the next conversation, and end with the last that could ask them.
+struct Alive;
+
+static ALIVE: AtomicUsize = AtomicUsize::new(0);
+
+impl Alive {
+    fn new() -> Self {
+        ALIVE.fetch_add(1, Ordering::SeqCst);
+        Alive
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        if ALIVE.fetch_sub(1, Ordering::SeqCst) == 1 {
+            process::end_idle();
+        }
+    }
 }
 
 /// A conversation as it is to be sent.
@@ -82,6 +108,7 @@ impl Compressor {
     }
 
     fn of(experiment: &str, pick: impl Fn(&[Variant]) -> anyhow::Result<&Variant>) -> anyhow::Result<Self> {
+        let alive = Alive::new();
         let plan = Plan::parse("experiment", experiment, &Catalogue::built_in())?;
         let variant = pick(&plan.variants)?;
         let label = &variant.label;
@@ -103,7 +130,7 @@ impl Compressor {
             "`{label}` has a window that follows from the longest prompt of a log that has ended\nhint: `window = 200_000`, in tokens"
         );
         let label = label.clone();
-        Ok(Compressor { recipe, tokenizer: Tokenizer::load(&plan.tokenizer)?, label })
+        Ok(Compressor { recipe, tokenizer: Tokenizer::load(&plan.tokenizer)?, label, _alive: alive })
     }
 
     /// The name of its variant.
@@ -293,6 +320,32 @@ mod tests {
             }
             assert_eq!(messages[7]["content"], list[7]["content"]);
         }
+    }
+
+    /// With what it started.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_program_ends_with_the_last_that_asks_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let body = "import subprocess\nchild = subprocess.Popen(['sleep', '91'], start_new_session=True)\n\
+                    open(__file__ + '.pid', 'a').write(f'{child.pid}\\n')\nsay({'event': event['event'], 'messages': []})";
+        let compressor = Compressor::new(&own(folder.path(), body)).unwrap();
+        let last = Compressor::new(MASK).unwrap();
+        compressor.compress(&json!(conversation()), Messages::OpenAi).unwrap();
+        drop((compressor, last));
+        let children = std::fs::read_to_string(folder.path().join("toy.py.pid")).unwrap();
+        let soon = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        let lives = |id: &str| {
+            let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+            !status.is_empty() && !status.contains("State:\tZ")
+        };
+        // Tests beside this one have some, too.
+        while children.lines().any(lives) {
+            assert!(std::time::Instant::now() < soon, "it lives");
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            drop(Compressor::new(MASK).unwrap());
+        }
+        assert!(!children.is_empty());
     }
 
     #[test]

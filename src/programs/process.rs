@@ -176,6 +176,12 @@ pub fn put(spec: &Spec, process: Process) {
     locked(&IDLE).entry(spec.clone()).or_default().push(process);
 }
 
+/// Kills those that answer nobody, with what they started.
+pub fn end_idle() {
+    let idle = std::mem::take(&mut *locked(&IDLE));
+    drop(idle);
+}
+
 /// Kills all programs, with what they started.
 pub fn end() {
     let running: Vec<(u32, String)> = locked(&RUNNING).clone().into_iter().collect();
