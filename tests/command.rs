@@ -277,6 +277,44 @@ fn a_program_is_asked_once_and_ends_with_the_run() {
     all_end(&at("children"));
 }
 
+/// While a program greets, and while workers start one after the other: the signal ends the run and all of them, and nothing is told.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_ends_what_is_about_to_start() {
+    use std::os::unix::process::ExitStatusExt as _;
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    let logs = root().join("datasets/coding").display().to_string();
+    program(place.path(), &["ingest", &logs, "--out", "data"]);
+    let begin = "import json, os, subprocess, sys, time\n\
+                 child = subprocess.Popen(['sleep', '89'], start_new_session=True)\n\
+                 print(os.getpid(), child.pid, sep='\\n', file=open('children', 'a'))\n";
+    let greet = "print(json.dumps({'protocol': 1, 'name': 'x', 'version': '1'}), flush=True)\n";
+    let slow = format!("{begin}time.sleep(60)\n");
+    let dying = format!("{begin}input()\n{greet}input()\n");
+    for (body, signal, n) in [(&slow, 2, 2), (&dying, 15, 16), (&dying, 2, 24)] {
+        fs::write(at("mine.py"), body).unwrap();
+        fs::write(at("children"), "").unwrap();
+        fs::write(at("x.toml"), EXPERIMENT.replace("files = ['helper.txt']", "")).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trajpress"));
+        command.args(["run", "x.toml", "--data", "data", "--out", "run", "--threads", "4", "--fresh"]);
+        command.current_dir(place.path()).stdin(Stdio::null()).stderr(Stdio::piped());
+        let running = command.spawn().unwrap();
+        let soon = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while fs::read_to_string(at("children")).unwrap().lines().count() < n {
+            assert!(std::time::Instant::now() < soon, "it does not start");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        Command::new("sh").args(["-c", &format!("kill -{signal} {}", running.id())]).status().unwrap();
+        let output = running.wait_with_output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.signal(), Some(signal), "{told}");
+        assert!(!told.contains("error:"), "{told}");
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        all_end(&at("children"));
+    }
+}
+
 /// A score that does something once, and what a user is told of that.
 const SEEN: [(&str, &str, &str); 12] = [
     ("silent", "time.sleep(99)", "no answer within 5 s"),

@@ -158,8 +158,16 @@ pub struct Process {
 }
 
 static IDLE: LazyLock<Mutex<HashMap<Spec, Vec<Process>>>> = LazyLock::new(Mutex::default);
-/// Processes that run, with their marks.
-static RUNNING: LazyLock<Mutex<BTreeMap<u32, String>>> = LazyLock::new(Mutex::default);
+/// Processes that run.
+static RUNNING: LazyLock<Mutex<Running>> = LazyLock::new(Mutex::default);
+
+#[derive(Default)]
+struct Running {
+    /// With their marks.
+    marks: BTreeMap<u32, String>,
+    /// Whether a signal ends us: none is started any more.
+    is_ending: bool,
+}
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -184,9 +192,16 @@ pub fn end_idle() {
 
 /// Kills all programs, with what they started.
 pub fn end() {
-    let running: Vec<(u32, String)> = locked(&RUNNING).clone().into_iter().collect();
+    let running = locked(&RUNNING).marks.clone();
     running.iter().for_each(|(id, mark)| kill(*id, mark));
-    locked(&IDLE).clear();
+    end_idle();
+}
+
+/// Where a signal ends us, whoever asks a program waits for that: what fails by now does so because we kill it, and is nothing to be told.
+fn wait_if_ending() {
+    while locked(&RUNNING).is_ending {
+        thread::sleep(LOOK);
+    }
 }
 
 impl Process {
@@ -205,8 +220,16 @@ impl Process {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let mut child = command.spawn().map_err(|error| not_started(format!("`{name}`: {error}")))?;
-        locked(&RUNNING).insert(child.id(), mark.clone());
+        let mut child = loop {
+            wait_if_ending();
+            // Under one lock: whoever ends all knows of all.
+            let mut running = locked(&RUNNING);
+            if !running.is_ending {
+                let child = command.spawn().map_err(|error| not_started(format!("`{name}`: {error}")))?;
+                running.marks.insert(child.id(), mark.clone());
+                break child;
+            }
+        };
         let talk = talk(&mut child);
         let (hello, program) = Default::default();
         let mut process = Process { child, mark, talk, files, number: 0, hello, program };
@@ -253,7 +276,9 @@ impl Process {
         text.push(b'\n');
         // That it takes nothing any more shows in that it answers nothing.
         let _ = self.talk.requests.send(text);
-        match self.hear(timeout) {
+        let heard = self.hear(timeout);
+        wait_if_ending();
+        match heard {
             Ok(Line::Whole(line)) => Ok(line),
             Ok(Line::TooLong) => Err(self.failure(Why::TooLong)),
             Err(RecvTimeoutError::Timeout) => Err(self.failure(Why::Late(timeout.as_secs_f64()))),
@@ -328,7 +353,7 @@ impl Drop for Process {
         kill(self.child.id(), &self.mark);
         let _ = self.child.kill();
         self.ended(Duration::from_secs(1));
-        locked(&RUNNING).remove(&self.child.id());
+        locked(&RUNNING).marks.remove(&self.child.id());
     }
 }
 
@@ -436,10 +461,15 @@ fn kill(group: u32, mark: &str) {
         let about = std::fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
         about.split(|byte| *byte == 0).any(|one| one == marked.as_bytes())
     };
-    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let ids = all.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let left: Vec<String> = ids.filter(|id| id.bytes().all(|b| b.is_ascii_digit()) && bears(id)).collect();
-    if !left.is_empty() {
+    // What one of them starts before it is killed stands in the next list.
+    for _ in 0..5 {
+        let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let ids = all.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let left: Vec<String> =
+            ids.filter(|id| id.bytes().all(|b| b.is_ascii_digit()) && bears(id)).collect();
+        if left.is_empty() {
+            return;
+        }
         shell(&left);
     }
 }
@@ -450,5 +480,10 @@ fn kill(_: u32, _: &str) {}
 /// Whoever interrupts us ends the programs, too: they stand in groups of their own, which the terminal does not reach.
 fn die_with_us() {
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| before_a_signal(end));
+    ONCE.call_once(|| {
+        before_a_signal(|| {
+            locked(&RUNNING).is_ending = true;
+            end();
+        });
+    });
 }
