@@ -87,6 +87,38 @@ fn a_strategy_in_python_stands_beside_ours_and_is_run_once() {
     );
 }
 
+/// Found on `PATH` it is looked at as one that is named by its file; what is hidden from us is told.
+#[cfg(unix)]
+#[test]
+fn a_program_on_the_path_that_changes_is_another_one() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    let logs = root().join("datasets/coding").display().to_string();
+    program(place.path(), &["ingest", &logs, "--out", "data"]);
+    let list = |command: &str, body: &str| {
+        fs::write(at("mytool"), format!("#!/usr/bin/env python3\n{body}")).unwrap();
+        fs::set_permissions(at("mytool"), fs::Permissions::from_mode(0o755)).unwrap();
+        let text = EXPERIMENT.replace("['python3', 'mine.py']", command).replace("files = ['helper.txt']", "");
+        fs::write(at("x.toml"), text).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trajpress"));
+        let path = std::env::var("PATH").unwrap();
+        command.env("PATH", format!("{}:{path}", place.path().display()));
+        command.args(["run", "x.toml", "--data", "data", "--list"]).current_dir(place.path());
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{told}");
+        (String::from_utf8_lossy(&output.stdout).into_owned(), told)
+    };
+    let body = "input(); print('{\"protocol\": 1, \"name\": \"x\", \"version\": \"1\"}', flush=True); input()\n";
+    let (first, told) = list("['mytool']", body);
+    let (second, _) = list("['mytool']", &format!("{body}# another\n"));
+    assert!(first.contains("program=x 1 #") && first != second, "{first}{second}");
+    assert!(!told.contains("hashed"), "{told}");
+    let (_, told) = list("['sh', '-c', 'exec mytool']", body);
+    assert!(told.contains("sh` alone is hashed") && told.contains("hint: name `files`"), "{told}");
+}
+
 const MY_SCORE: &str = "
 import trajpress
 

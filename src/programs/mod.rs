@@ -6,7 +6,7 @@
 pub mod messages;
 pub mod process;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
@@ -53,6 +53,12 @@ pub fn greet(spec: &Spec) -> anyhow::Result<(String, Hello)> {
     let process =
         process::take(spec).map_err(|failure| anyhow::anyhow!("the program does not start: {failure}"))?;
     let told = (process.program.clone(), process.hello.clone());
+    static WARNED: LazyLock<Mutex<HashSet<Spec>>> = LazyLock::new(Mutex::default);
+    if let Some(warning) = process.warning(spec)
+        && WARNED.lock().unwrap_or_else(PoisonError::into_inner).insert(spec.clone())
+    {
+        tracing::warn!("{}: {warning}", shown(spec));
+    }
     process::put(spec, process);
     Ok(told)
 }

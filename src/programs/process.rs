@@ -255,9 +255,25 @@ impl Process {
     fn files_of(&self, spec: &Spec) -> Vec<String> {
         let mut files = named(spec);
         files.extend(self.hello.files.iter().filter(|file| Path::new(file).is_file()).cloned());
+        if files.is_empty() {
+            files.extend(on_path(spec));
+        }
         let mut seen = HashSet::new();
         files.retain(|file| seen.insert(std::fs::canonicalize(file).unwrap_or_else(|_| file.into())));
         files
+    }
+
+    /// What a change of the program may go unnoticed by: no file of it is known but one that may be an interpreter.
+    pub fn warning(&self, spec: &Spec) -> Option<String> {
+        let files: Vec<&str> = self.files.iter().map(|(name, _)| name.as_str()).collect();
+        let what = match files[..] {
+            [] => "no file of it is".to_owned(),
+            [file] if spec.command.len() > 1 && on_path(spec).as_deref() == Some(file) => {
+                format!("`{file}` alone is")
+            }
+            _ => return None,
+        };
+        Some(format!("{what} hashed, and other changes of it go unnoticed\nhint: name `files` that its answers depend on"))
     }
 
     /// The number of its next request.
@@ -413,6 +429,14 @@ fn named(spec: &Spec) -> Vec<String> {
         |(at, name): &(usize, &String)| (*at > 0 || name.contains('/')) && Path::new(name).is_file();
     let named = spec.command.iter().enumerate().filter(is_file).map(|(_, name)| name);
     named.chain(&spec.files).cloned().collect()
+}
+
+/// Where the program is found that the command names without a folder.
+fn on_path(spec: &Spec) -> Option<String> {
+    let name = spec.command.first().filter(|name| !name.contains('/'))?;
+    let folders = std::env::var_os("PATH")?;
+    let found = std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|file| file.is_file())?;
+    Some(found.to_str()?.to_owned())
 }
 
 /// Files, each with its size and time.
