@@ -24,24 +24,25 @@ static LATE: LazyLock<Mutex<HashMap<Spec, (u32, String)>>> = LazyLock::new(Mutex
 /// other sessions have of it does not depend on their order; in the whole run where it is waited for.
 pub const GIVEN_UP: u32 = 5;
 
-/// A program as a user names it.
+/// A program as a user names it; a second number of seconds that is 0 follows from the first.
 ///
 /// # Errors
 /// It cannot be one.
-pub fn spec(command: &[String], files: &[String], timeout: f64) -> anyhow::Result<Spec> {
+pub fn spec(command: &[String], files: &[String], seconds: [f64; 2]) -> anyhow::Result<Spec> {
     anyhow::ensure!(!command.is_empty(), "no program\nhint: add `command = [\"python3\", \"my.py\"]`");
-    check(timeout)?;
-    let timeout = Duration::from_secs_f64(timeout);
-    Ok(Spec { command: command.to_vec(), files: files.to_vec(), timeout })
+    check(seconds)?;
+    let [timeout, start] = seconds;
+    let start = if start == 0.0 { timeout.max(60.0) } else { start };
+    let [timeout, start_timeout] = [timeout, start].map(Duration::from_secs_f64);
+    Ok(Spec { command: command.to_vec(), files: files.to_vec(), timeout, start_timeout })
 }
 
 /// # Errors
-/// Nobody waits so many seconds for an answer.
-pub fn check(timeout: f64) -> anyhow::Result<()> {
-    anyhow::ensure!(
-        timeout > 0.0 && timeout <= 86400.0,
-        "parameter `timeout` must be above 0 and at most a day"
-    );
+/// Nobody waits so many seconds for an answer, or for a start.
+pub fn check([timeout, start]: [f64; 2]) -> anyhow::Result<()> {
+    let day = 86400.0;
+    anyhow::ensure!(timeout > 0.0 && timeout <= day, "parameter `timeout` must be above 0 and at most a day");
+    anyhow::ensure!((0.0..=day).contains(&start), "parameter `start_timeout` must be from 0 to a day");
     Ok(())
 }
 

@@ -36,6 +36,7 @@ pub struct Spec {
     pub command: Vec<String>,
     pub files: Vec<String>,
     pub timeout: Duration,
+    pub start_timeout: Duration,
 }
 
 /// What a program says of itself.
@@ -233,7 +234,7 @@ impl Process {
         let talk = talk(&mut child);
         let (hello, program) = Default::default();
         let mut process = Process { child, mark, talk, files, number: 0, hello, program };
-        let line = process.ask(&json!({"protocol": PROTOCOL}), spec.timeout)?;
+        let line = process.ask(&json!({"protocol": PROTOCOL}), spec.start_timeout)?;
         let hello: Hello = serde_json::from_str(&line)
             .map_err(|error| process.unusable(&line, &format!("it is no greeting ({error})")))?;
         let is_name = |text: &str| text.chars().count() <= 80 && !text.contains(char::is_control);

@@ -28,7 +28,7 @@ pub(super) const ENTRY: Entry = Entry {
     takes_model: false,
     build: |params| {
         let command = Command::of(params)?;
-        programs::check(command.timeout)?;
+        programs::check(command.seconds())?;
         Ok(Box::new(command))
     },
 };
@@ -45,8 +45,10 @@ params! {
         kept_share: f64 = 0.1 (from 0 to 1),
         /// The newest turns that stay.
         keep_last: u32 = 0,
-        /// Seconds for an answer, and to start.
+        /// Seconds for an answer.
         timeout: f64 = 60.0,
+        /// Seconds to start and greet; 0 is `timeout`, but 60 at the least.
+        start_timeout: f64 = 0.0,
         /// What stands in for an answer that cannot be used: all of the scope, or nothing.
         fallback: Fallback = "drop-all",
         /// Name, version and hash of the program; found out where an experiment is read.
@@ -141,7 +143,11 @@ impl Strategy for Command {
 
 impl Command {
     fn spec(&self) -> anyhow::Result<Spec> {
-        programs::spec(&self.command, &self.files, self.timeout)
+        programs::spec(&self.command, &self.files, self.seconds())
+    }
+
+    fn seconds(&self) -> [f64; 2] {
+        [self.timeout, self.start_timeout]
     }
 
     fn request(&self, number: u64, scope: &Scope<'_>, seed: u32) -> Value {

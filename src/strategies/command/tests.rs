@@ -254,6 +254,20 @@ fn failing(program: &Program, more: &str) -> String {
     format!("{:#}", run.err().unwrap())
 }
 
+/// To load a model takes longer than to answer.
+#[test]
+fn a_start_has_time_of_its_own() {
+    let program = Program::new("say(good)");
+    let slow = std::fs::read_to_string(program.path("toy.py")).unwrap().replacen("say({", "time.sleep(3); say({", 1);
+    std::fs::write(program.path("toy.py"), slow).unwrap();
+    assert!(program.run("timeout = 2.5").events.iter().all(|event| event.work.fallback.is_none()));
+    let pinned = |more: &str| pin(&mut program.params(more).parse().unwrap());
+    let error = format!("{:#}", pinned("start_timeout = 0.2").unwrap_err());
+    assert!(error.contains("does not start: no answer within 0.2 s"), "{error}");
+    let wrong = Command::of(program.params("start_timeout = -1.0").parse().unwrap()).unwrap();
+    assert!(wrong.spec().is_err());
+}
+
 #[test]
 fn a_program_that_only_fails_is_given_up() {
     let error = failing(&Program::new("sys.exit('out of ink')"), "");
