@@ -322,6 +322,22 @@ mod tests {
         }
     }
 
+    /// At each call there is one event more.
+    #[test]
+    fn a_program_is_asked_once_of_an_event() {
+        let folder = tempfile::tempdir().unwrap();
+        let body = "print(event['event'], file=open(__file__ + '.asked', 'a'), flush=True)\n\
+                    say({'event': event['event'], 'messages': [{'content': 'They read a file.'}]})";
+        let compressor = Compressor::new(&own(folder.path(), body)).unwrap();
+        let list = conversation();
+        let events = [4, 6, 8].map(|end| {
+            let sent = compressor.compress(&json!(list[..end]), Messages::OpenAi).unwrap();
+            let asked = std::fs::read_to_string(folder.path().join("toy.py.asked")).unwrap_or_default();
+            (sent.n_events, asked.lines().count())
+        });
+        assert_eq!(events, [(0, 0), (1, 1), (2, 2)]);
+    }
+
     /// With what it started.
     #[cfg(target_os = "linux")]
     #[test]

@@ -1,8 +1,9 @@
 //! Programs of one's own, in any language: asked on their standard input, a line of JSON at a time.
 //!
-//! Strategies and scores share this: how a program is started, asked and killed ([`process`]), which one it is, and how a context
-//! looks to it ([`messages`]). Source: ours; docs/own.md has the protocol.
+//! Strategies and scores share this: how a program is started, asked and killed ([`process`]), which one it is, how a context
+//! looks to it ([`messages`]), and what it has answered ([`memo`]). Source: ours; docs/own.md has the protocol.
 
+pub mod memo;
 pub mod messages;
 pub mod process;
 

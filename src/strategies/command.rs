@@ -11,7 +11,7 @@ use toml::Table;
 use super::{Entry, Env, Flaw, Scope, Strategy};
 use crate::context::Edit;
 use crate::params::params;
-use crate::programs;
+use crate::programs::{self, memo};
 use crate::programs::messages::{goal, message};
 use crate::programs::process::{Failure, Spec, What};
 
@@ -108,12 +108,26 @@ impl Strategy for Command {
         }
         let spec = self.spec()?;
         let (seed, tokenizer) = (rand::RngExt::random::<u32>(&mut env.rng), env.tokenizer);
-        let answer = programs::ask(
-            &spec,
-            &self.program,
-            |number| self.request(number, scope, seed),
-            |line, number| answer::edits(line, number, scope, tokenizer),
-        )?;
+        let mut request = self.request(scope, seed);
+        let key = memo::key(&self.program, &self.command, &request);
+        let read = |line: &str, number| answer::edits(line, number, scope, tokenizer);
+        let known = key.as_ref().and_then(memo::known);
+        let answer = match known.and_then(|(number, line)| read(&line, number).ok()) {
+            Some(edits) => Ok(edits),
+            None => programs::ask(
+                &spec,
+                &self.program,
+                |number| {
+                    request["event"] = number.into();
+                    request
+                },
+                |line, number| {
+                    let edits = read(line, number)?;
+                    key.into_iter().for_each(|key| memo::note(key, number, line));
+                    Ok(edits)
+                },
+            )?,
+        };
         let in_a_row: &mut InARow = env.state();
         match &answer {
             Ok(_) => in_a_row.0 = 0,
@@ -150,12 +164,12 @@ impl Command {
         [self.timeout, self.start_timeout]
     }
 
-    fn request(&self, number: u64, scope: &Scope<'_>, seed: u32) -> Value {
+    /// Without the number that it has for the program.
+    fn request(&self, scope: &Scope<'_>, seed: u32) -> Value {
         let blocks = &scope.context.blocks[scope.blocks.clone()];
         let tokens: u64 = blocks.iter().map(|block| u64::from(block.tokens)).sum();
         let messages = (0usize..).zip(blocks).map(|(id, block)| message(scope.log, id, block));
         json!({
-            "event": number,
             "turn": scope.turn,
             "goal": goal(scope.log, scope.turn),
             "tokens": tokens,

@@ -223,12 +223,12 @@ fn copied(log: &Log, tokenizer: &Tokenizer, block: &Block, text: &str) -> Option
         })
         .collect();
     let mut rest = lines(&shown);
-    let mut pieces = Vec::new();
+    let mut pieces: Vec<Piece> = Vec::new();
     for line in lines(text) {
         let found = rest.find(|shown| shown.text == line.text)?;
         let first = ends.partition_point(|&end| end <= found.start);
         let last = ends.partition_point(|&end| end < found.start + found.text.len());
-        pieces.extend(&all[first..=last]);
+        pieces.extend_from_slice(&all[first..=last]);
         let over = ends[last] - (found.start + found.text.len() + found.behind(line.n_ends));
         if over > 0 {
             let cut = pieces.last_mut()?;
