@@ -180,6 +180,14 @@ fn a_score_in_python_stands_beside_ours() {
     assert!(page.contains("unit share, from 0 to 1, better: lower"), "{page}");
     assert_eq!(page.lines().filter(is_row).filter(|line| line.contains('[')).count(), 2, "{page}");
     assert!(fs::read_to_string(at("run/report/own.csv")).unwrap().contains("shrunk 2 #"));
+    // Of one session there is a mean, and no interval.
+    program(place.path(), &["run", "x.toml", "--data", "data", "--out", "few", "--limit", "1"]);
+    program(place.path(), &["report", "few"]);
+    let page = fs::read_to_string(at("few/report/own.md")).unwrap();
+    let row = page.lines().find(|line| line.starts_with("| drop-all")).unwrap();
+    let mean = row.split('|').map(str::trim).find_map(|cell| cell.strip_suffix('*')?.parse::<f64>().ok());
+    assert!(mean.is_some_and(|mean| (0.0..1.0).contains(&mean)), "{page}");
+    assert!(page.contains("--population these"), "{page}");
     // Another program is another score: told, and never mixed.
     fs::write(at("my_score.py"), MY_SCORE.replace("tokens[1] / tokens[0]", "1 - tokens[1] / tokens[0]"))
         .unwrap();

@@ -229,7 +229,7 @@ fn copied(log: &Log, tokenizer: &Tokenizer, block: &Block, text: &str) -> Option
         let first = ends.partition_point(|&end| end <= found.start);
         let last = ends.partition_point(|&end| end < found.start + found.text.len());
         pieces.extend_from_slice(&all[first..=last]);
-        let over = ends[last] - (found.start + found.text.len() + found.behind(line.n_ends));
+        let over = ends[last].saturating_sub(found.start + found.text.len() + found.behind(line.n_ends));
         if over > 0 {
             let cut = pieces.last_mut()?;
             cut.end -= over as u32;
