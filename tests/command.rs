@@ -59,6 +59,7 @@ fn a_strategy_in_python_stands_beside_ours_and_is_run_once() {
     let own = |variants: Vec<VariantRow>| variants.into_iter().find(|v| v.strategy == "command").unwrap();
     let first = own(variants());
     assert!(first.label.contains("program=newest 3 #"), "{}", first.label);
+    assert!(!first.label.contains("python3"), "{}", first.label);
     // Nothing is left to be done.
     let (output, again) = program(place.path(), &run);
     assert!(output.status.success() && own(variants()).variant == first.variant, "{again}");
@@ -236,6 +237,22 @@ fn a_peer_without_packages_keeps_to_its_budget() {
         let status = Command::new("python3").args(["-c", parse]).arg(&file).status().unwrap();
         assert!(status.success(), "{}", file.display());
     }
+}
+
+/// Of many warnings some are told, and how many there were.
+#[test]
+fn a_program_that_fails_at_every_other_event_is_told_of_briefly() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    let logs = root().join("datasets/coding").display().to_string();
+    program(place.path(), &["ingest", &logs, "--out", "data"]);
+    fs::write(at("mine.py"), MINE.replace("    return", "    assert event.turn // 4 % 2\n    return")).unwrap();
+    fs::write(at("helper.txt"), "").unwrap();
+    fs::write(at("x.toml"), EXPERIMENT).unwrap();
+    let (output, told) = program(place.path(), &["run", "x.toml", "--data", "data", "--out", "run"]);
+    assert!(output.status.success(), "{told}");
+    assert_eq!(told.matches("stands in: it ended").count(), 3, "{told}");
+    assert!(told.contains("program `python3 mine.py`: ") && told.contains(" warnings more like these"), "{told}");
 }
 
 /// It notes each event, and has a child.

@@ -7,7 +7,7 @@ pub mod memo;
 pub mod messages;
 pub mod process;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Display;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
@@ -170,6 +170,29 @@ fn whole_characters(line: &str) -> String {
         None => r"\ufffd".to_owned(),
     };
     SURROGATE.replace_all(line, half).into_owned()
+}
+
+/// Times that a program is warned of; what comes then is counted.
+const TOLD: u64 = 3;
+static WARNINGS: LazyLock<Mutex<BTreeMap<String, u64>>> = LazyLock::new(Mutex::default);
+
+/// Warns of a program, as often as somebody reads it.
+pub fn warn(spec: &Spec, what: &str) {
+    let mut warnings = WARNINGS.lock().unwrap_or_else(PoisonError::into_inner);
+    let n = warnings.entry(shown(spec)).or_default();
+    *n += 1;
+    if *n <= TOLD {
+        tracing::warn!("{}: {what}", shown(spec));
+    }
+}
+
+/// Ends all programs, and tells of how many warnings nobody has heard.
+pub fn end() {
+    process::end();
+    let warnings = std::mem::take(&mut *WARNINGS.lock().unwrap_or_else(PoisonError::into_inner));
+    for (shown, n) in warnings.into_iter().filter(|(_, n)| *n > TOLD) {
+        tracing::warn!("{shown}: {} warnings more like these", n - TOLD);
+    }
 }
 
 /// How a program is called in messages.

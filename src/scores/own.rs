@@ -224,7 +224,7 @@ fn ask(own: &Own, shown: Option<&Shown>) -> anyhow::Result<Option<(Option<f64>, 
     if let Err(failure) = &answer
         && !failure.is_given_up()
     {
-        tracing::warn!("{}: an event has no value: {failure}", programs::shown(&spec));
+        programs::warn(&spec, &format!("an event has no value: {failure}"));
     }
     Ok(answer.ok())
 }

@@ -139,7 +139,7 @@ impl Strategy for Command {
             }
         }
         Ok(answer.unwrap_or_else(|failure| {
-            tracing::warn!("{}: `{}` stands in: {failure}", programs::shown(&spec), self.fallback.name());
+            programs::warn(&spec, &format!("`{}` stands in: {failure}", self.fallback.name()));
             env.work.degenerate.push(flaw(&failure));
             env.work.fallback = Some(self.fallback.name());
             self.fallback.edits(scope)
