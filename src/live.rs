@@ -158,6 +158,7 @@ impl Compressor {
         let decision = replayed.decisions.last().context("a conversation without messages")?;
         let (words, with_system) = (Words::raw(&log), form == Messages::OpenAi);
         let mut prompt = Prompt::of(&log, &last.blocks, &words, with_system, self.recipe.made_by());
+        prompt.with_logged_ids(&log);
         let form = if form == Messages::OpenAi { Form::Openai } else { Form::Anthropic };
         let written = document(form, &About::default(), &mut prompt).context("nothing is left to be sent")?;
         let Body::Json(mut request) = written.body else { anyhow::bail!("the messages are no JSON") };
@@ -252,6 +253,11 @@ mod tests {
         assert!(texts[7].starts_with("value_2 = 2") && texts[0] == "Be kind.", "{texts:#?}");
         assert!(!texts[3].contains("value_0") && !texts[5].contains("value_1"), "{texts:#?}");
         assert_eq!((texts.len(), sent.notes.len()), (8, 0), "{:?}", sent.notes);
+        // What the caller knows by its id has that id.
+        for at in [2, 4, 6] {
+            assert_eq!(sent.messages[at]["tool_calls"][0]["id"], list[at]["tool_calls"][0]["id"]);
+            assert_eq!(sent.messages[at + 1]["tool_call_id"], list[at + 1]["tool_call_id"]);
+        }
         assert!(sent.tokens_after < sent.tokens_before && sent.n_events == 2, "{sent:?}");
         let other = compressor.compress(&json!({"messages": list}), Messages::Anthropic).unwrap();
         assert_eq!(other.messages[0]["content"][0]["text"], "Mend it.");
