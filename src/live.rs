@@ -275,7 +275,8 @@ mod tests {
     /// What an event left is what it left at the next call, too.
     #[test]
     fn chance_is_the_same_from_call_to_call() {
-        let random = MASK.replace("mask\"\nkeep_last = 1", "random\"\nkept_share = 0.5").replace("n = 1", "n = 2");
+        let random =
+            MASK.replace("mask\"\nkeep_last = 1", "random\"\nkept_share = 0.5").replace("n = 1", "n = 2");
         let compressor = Compressor::new(&random).unwrap();
         let mut list = conversation();
         for i in 3..12 {
@@ -315,9 +316,12 @@ mod tests {
                 "say({{'event': event['event'], 'messages': [dict(m, content={edit}) if m['role'] == 'tool' else m for m in messages]}})"
             );
             let compressor = Compressor::new(&own(folder.path(), &body)).unwrap();
-            let (list, sent) = (conversation(), compressor.compress(&json!(conversation()), Messages::OpenAi));
+            let (list, sent) =
+                (conversation(), compressor.compress(&json!(conversation()), Messages::OpenAi));
             let messages = sent.unwrap().messages;
-            let kept = |at: usize| if left == 0 { "gone".to_owned() } else { format!("value_{at} = {at}\nvalue_{at} = {at}") };
+            let kept = |at: usize| {
+                if left == 0 { "gone".to_owned() } else { format!("value_{at} = {at}\nvalue_{at} = {at}") }
+            };
             assert_eq!(messages.as_array().unwrap().len(), list.len(), "{messages:#}");
             for (at, result) in [(0, 3), (1, 5)] {
                 assert_eq!(messages[result]["role"], "tool", "{messages:#}");
@@ -382,13 +386,19 @@ mod tests {
         assert!(compressor.compress(&json!([]), Messages::OpenAi).is_err());
         let two = MASK.replace("keep_last = 1", "keep_last = [1, 2]");
         let error = refused(&two);
-        assert!(error.contains("has 2 variants: `mask(keep_last=1) @ turns(n=1)`, `mask(") && error.contains("hint: "), "{error}");
+        assert!(
+            error.contains("has 2 variants: `mask(keep_last=1) @ turns(n=1)`, `mask(")
+                && error.contains("hint: "),
+            "{error}"
+        );
         assert_eq!(Compressor::named(&two, "keep_last=2").unwrap().label(), "mask(keep_last=2) @ turns(n=1)");
         assert!(Compressor::named(&two, "omit").err().unwrap().to_string().contains("no variant `omit`"));
         let preset = |more: &str| format!("name = \"x\"\n[[policies]]\npreset = \"claude-code\"\n{more}");
         let (whole, shares) = ("forms = [\"extract\"]", "window = 0.5\nforms = [\"extract\"]");
         assert!(Compressor::new(&preset(whole)).is_ok());
-        assert!(refused(&preset(shares)).contains("the longest prompt of a log that has ended\nhint: `window"));
+        assert!(
+            refused(&preset(shares)).contains("the longest prompt of a log that has ended\nhint: `window")
+        );
         assert!(refused(&preset("forms = [\"empty\"]")).contains("would write a summary\nhint: "));
         assert!(refused(&preset("")).contains("has 3 variants"));
         let own = MASK.replace("name = \"turns\"\nn = 1", "name = \"tokens\"\nwindow = \"own\"");

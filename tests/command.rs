@@ -100,7 +100,8 @@ fn a_program_on_the_path_that_changes_is_another_one() {
     let list = |command: &str, body: &str| {
         fs::write(at("mytool"), format!("#!/usr/bin/env python3\n{body}")).unwrap();
         fs::set_permissions(at("mytool"), fs::Permissions::from_mode(0o755)).unwrap();
-        let text = EXPERIMENT.replace("['python3', 'mine.py']", command).replace("files = ['helper.txt']", "");
+        let text =
+            EXPERIMENT.replace("['python3', 'mine.py']", command).replace("files = ['helper.txt']", "");
         fs::write(at("x.toml"), text).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_trajpress"));
         let path = std::env::var("PATH").unwrap();
@@ -111,7 +112,8 @@ fn a_program_on_the_path_that_changes_is_another_one() {
         assert!(output.status.success(), "{told}");
         (String::from_utf8_lossy(&output.stdout).into_owned(), told)
     };
-    let body = "input(); print('{\"protocol\": 1, \"name\": \"x\", \"version\": \"1\"}', flush=True); input()\n";
+    let body =
+        "input(); print('{\"protocol\": 1, \"name\": \"x\", \"version\": \"1\"}', flush=True); input()\n";
     let (first, told) = list("['mytool']", body);
     let (second, _) = list("['mytool']", &format!("{body}# another\n"));
     assert!(first.contains("program=x 1 #") && first != second, "{first}{second}");
@@ -246,13 +248,17 @@ fn a_program_that_fails_at_every_other_event_is_told_of_briefly() {
     let at = |name: &str| place.path().join(name);
     let logs = root().join("datasets/coding").display().to_string();
     program(place.path(), &["ingest", &logs, "--out", "data"]);
-    fs::write(at("mine.py"), MINE.replace("    return", "    assert event.turn // 4 % 2\n    return")).unwrap();
+    fs::write(at("mine.py"), MINE.replace("    return", "    assert event.turn // 4 % 2\n    return"))
+        .unwrap();
     fs::write(at("helper.txt"), "").unwrap();
     fs::write(at("x.toml"), EXPERIMENT).unwrap();
     let (output, told) = program(place.path(), &["run", "x.toml", "--data", "data", "--out", "run"]);
     assert!(output.status.success(), "{told}");
     assert_eq!(told.matches("stands in: it ended").count(), 3, "{told}");
-    assert!(told.contains("program `python3 mine.py`: ") && told.contains(" warnings more like these"), "{told}");
+    assert!(
+        told.contains("program `python3 mine.py`: ") && told.contains(" warnings more like these"),
+        "{told}"
+    );
 }
 
 /// It notes each event, and has a child.

@@ -53,7 +53,10 @@ impl Recalled {
                     && pieces.windows(2).all(|pair| pair[0].span < pair[1].span);
                 anyhow::ensure!(sound, "recalled pieces of step {step} are not of one step, in order");
                 anyhow::ensure!(step < until, "recalled step {step} comes after the decision at {until}");
-                (pieces.iter().map(|piece| piece.tokens).sum(), Content::Excerpt { step, pieces, is_message: false })
+                (
+                    pieces.iter().map(|piece| piece.tokens).sum(),
+                    Content::Excerpt { step, pieces, is_message: false },
+                )
             }
             Recalled::Generated(text) => (tokenizer.count(&text), Content::Generated { text }),
         };

@@ -148,7 +148,9 @@ impl Prompt {
         let calls: Vec<&mut Call> = replies.flatten().collect();
         let id = |call: &Call| log.trajectory.steps[call.step as usize].call_id.clone();
         let ids: Option<Vec<_>> = calls.iter().map(|call| id(call).filter(|id| !id.is_empty())).collect();
-        let Some(ids) = ids.filter(|ids| ids.iter().collect::<HashSet<_>>().len() == ids.len()) else { return };
+        let Some(ids) = ids.filter(|ids| ids.iter().collect::<HashSet<_>>().len() == ids.len()) else {
+            return;
+        };
         for (call, id) in calls.into_iter().zip(ids) {
             call.id = id.into();
         }

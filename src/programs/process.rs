@@ -274,7 +274,9 @@ impl Process {
             }
             _ => return None,
         };
-        Some(format!("{what} hashed, and other changes of it go unnoticed\nhint: name `files` that its answers depend on"))
+        Some(format!(
+            "{what} hashed, and other changes of it go unnoticed\nhint: name `files` that its answers depend on"
+        ))
     }
 
     /// The number of its next request.
@@ -436,7 +438,8 @@ fn named(spec: &Spec) -> Vec<String> {
 fn on_path(spec: &Spec) -> Option<String> {
     let name = spec.command.first().filter(|name| !name.contains('/'))?;
     let folders = std::env::var_os("PATH")?;
-    let found = std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|file| file.is_file())?;
+    let found =
+        std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|file| file.is_file())?;
     Some(found.to_str()?.to_owned())
 }
 

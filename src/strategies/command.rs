@@ -11,9 +11,9 @@ use toml::Table;
 use super::{Entry, Env, Flaw, Scope, Strategy};
 use crate::context::Edit;
 use crate::params::params;
-use crate::programs::{self, memo};
 use crate::programs::messages::{goal, message};
 use crate::programs::process::{Failure, Spec, What};
+use crate::programs::{self, memo};
 
 mod answer;
 #[cfg(test)]

@@ -129,8 +129,10 @@ fn part(own: &[About], rows: &[Row]) -> Part {
 }
 
 fn table(own: &[About], rows: &[Row]) -> Table {
-    let all: Vec<(&Row, &About, &Value)> =
-        rows.iter().flat_map(|row| own.iter().zip(&row.own).map(move |(about, value)| (row, about, value))).collect();
+    let all: Vec<(&Row, &About, &Value)> = rows
+        .iter()
+        .flat_map(|row| own.iter().zip(&row.own).map(move |(about, value)| (row, about, value)))
+        .collect();
     let estimates = || all.iter().map(|(.., value)| &value.estimate);
     let mut t = Table::new(ENTRY.name);
     t.text("label", "the variant", all.iter().map(|(row, ..)| Some(row.line.label.clone())));

@@ -174,15 +174,19 @@ impl Plan<'_> {
                 None | Some(Fate::Stays) => None,
                 Some(Fate::Goes) => Some(Edit::Drop { block }),
                 Some(Fate::Text(text)) if text.is_empty() => Some(Edit::Drop { block }),
-                Some(Fate::Text(text)) => Some(match copied(self.log, self.tokenizer, &self.blocks[at], &text) {
-                    Some(pieces) => Edit::Trim { block, pieces },
-                    None if matches!(self.blocks[at].content, Content::Step(_)) => Edit::Mask { block, text },
-                    // What is no message has no place for a text of its own.
-                    None => {
-                        new.push(text);
-                        Edit::Drop { block }
-                    }
-                }),
+                Some(Fate::Text(text)) => {
+                    Some(match copied(self.log, self.tokenizer, &self.blocks[at], &text) {
+                        Some(pieces) => Edit::Trim { block, pieces },
+                        None if matches!(self.blocks[at].content, Content::Step(_)) => {
+                            Edit::Mask { block, text }
+                        }
+                        // What is no message has no place for a text of its own.
+                        None => {
+                            new.push(text);
+                            Edit::Drop { block }
+                        }
+                    })
+                }
             };
             if !new.is_empty() {
                 edits.push(Edit::Insert { before: block, text: new.join("\n") });

@@ -258,7 +258,8 @@ fn failing(program: &Program, more: &str) -> String {
 #[test]
 fn a_start_has_time_of_its_own() {
     let program = Program::new("say(good)");
-    let slow = std::fs::read_to_string(program.path("toy.py")).unwrap().replacen("say({", "time.sleep(3); say({", 1);
+    let slow =
+        std::fs::read_to_string(program.path("toy.py")).unwrap().replacen("say({", "time.sleep(3); say({", 1);
     std::fs::write(program.path("toy.py"), slow).unwrap();
     assert!(program.run("timeout = 2.5").events.iter().all(|event| event.work.fallback.is_none()));
     let pinned = |more: &str| pin(&mut program.params(more).parse().unwrap());
