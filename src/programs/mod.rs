@@ -3,6 +3,7 @@
 //! Strategies and scores share this: how a program is started, asked and killed ([`process`]), which one it is, how a context
 //! looks to it ([`messages`]), and what it has answered ([`memo`]). Source: ours; docs/own.md has the protocol.
 
+mod files;
 pub mod memo;
 pub mod messages;
 pub mod process;

@@ -17,6 +17,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
+use super::files::{Stamps, hash, named, on_path, stamps};
 use crate::files::ends::before_a_signal;
 
 /// Version of the protocol.
@@ -212,7 +213,7 @@ impl Process {
         let (name, arguments) =
             spec.command.split_first().ok_or_else(|| not_started("no program".to_owned()))?;
         let files = Vec::new();
-        hash(&named(spec)).map_err(not_started)?;
+        hash(&named(&spec.command, &spec.files)).map_err(not_started)?;
         die_with_us();
         let mark = mark();
         let mut command = std::process::Command::new(name);
@@ -254,10 +255,10 @@ impl Process {
     }
 
     fn files_of(&self, spec: &Spec) -> Vec<String> {
-        let mut files = named(spec);
+        let mut files = named(&spec.command, &spec.files);
         files.extend(self.hello.files.iter().filter(|file| Path::new(file).is_file()).cloned());
         if files.is_empty() {
-            files.extend(on_path(spec));
+            files.extend(on_path(&spec.command));
         }
         let mut seen = HashSet::new();
         files.retain(|file| seen.insert(std::fs::canonicalize(file).unwrap_or_else(|_| file.into())));
@@ -269,7 +270,7 @@ impl Process {
         let files: Vec<&str> = self.files.iter().map(|(name, _)| name.as_str()).collect();
         let what = match files[..] {
             [] => "no file of it is".to_owned(),
-            [file] if spec.command.len() > 1 && on_path(spec).as_deref() == Some(file) => {
+            [file] if spec.command.len() > 1 && on_path(&spec.command).as_deref() == Some(file) => {
                 format!("`{file}` alone is")
             }
             _ => return None,
@@ -423,45 +424,6 @@ fn keep_end(mut stderr: impl Read, kept: &Mutex<VecDeque<u8>>) {
         let over = kept.len().saturating_sub(LAST_WORDS);
         kept.drain(..over);
     }
-}
-
-/// Files of the command: what it names that is one, and those that are named beside it.
-fn named(spec: &Spec) -> Vec<String> {
-    // A name without a folder in the first place is looked for elsewhere.
-    let is_file =
-        |(at, name): &(usize, &String)| (*at > 0 || name.contains('/')) && Path::new(name).is_file();
-    let named = spec.command.iter().enumerate().filter(is_file).map(|(_, name)| name);
-    named.chain(&spec.files).cloned().collect()
-}
-
-/// Where the program is found that the command names without a folder.
-fn on_path(spec: &Spec) -> Option<String> {
-    let name = spec.command.first().filter(|name| !name.contains('/'))?;
-    let folders = std::env::var_os("PATH")?;
-    let found =
-        std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|file| file.is_file())?;
-    Some(found.to_str()?.to_owned())
-}
-
-/// Files, each with its size and time.
-type Stamps = Vec<(String, Option<(u64, SystemTime)>)>;
-
-fn stamps(files: Vec<String>) -> Stamps {
-    let stamp = |name: &str| {
-        let about = std::fs::metadata(name).ok()?;
-        Some((about.len(), about.modified().ok()?))
-    };
-    files.into_iter().map(|name| (name.clone(), stamp(&name))).collect()
-}
-
-/// A hash of files, 12 hex digits.
-fn hash(files: &[String]) -> Result<String, String> {
-    let mut hash = blake3::Hasher::new();
-    for name in files {
-        let bytes = std::fs::read(name).map_err(|error| format!("cannot read `{name}`: {error}"))?;
-        hash.update(blake3::hash(&bytes).as_bytes());
-    }
-    Ok(hash.finalize().to_hex()[..12].to_owned())
 }
 
 fn told(hello: &Hello, hash: &str) -> String {
