@@ -2,7 +2,8 @@
 //!
 //! The messages are a list in the form of OpenAI; what is to be sent in their place is written to standard output.
 
-use trajpress::{Compressor, Messages};
+use serde_json::Value;
+use trajpress::{Compressed, Compressor, Messages};
 
 const POLICY: &str = r#"
 name = "live"
@@ -17,10 +18,19 @@ n = 1
 "#;
 
 fn main() -> anyhow::Result<()> {
-    let compressor = Compressor::new(POLICY)?;
-    let messages = serde_json::from_reader(std::io::stdin())?;
-    let sent = compressor.compress(&messages, Messages::OpenAi)?;
-    eprintln!("{}: {} -> {} tokens", compressor.label(), sent.tokens_before, sent.tokens_after);
+    let sent = to_send(&compressor()?, &serde_json::from_reader(std::io::stdin())?)?;
     println!("{:#}", sent.messages);
     Ok(())
+}
+
+/// Made once: a program of one's own is kept in it.
+pub fn compressor() -> anyhow::Result<Compressor> {
+    Compressor::new(POLICY)
+}
+
+/// Before each call of the model: the whole conversation so far, and what is sent in its place.
+pub fn to_send(compressor: &Compressor, conversation: &Value) -> anyhow::Result<Compressed> {
+    let sent = compressor.compress(conversation, Messages::OpenAi)?;
+    eprintln!("{}: {} -> {} tokens", compressor.label(), sent.tokens_before, sent.tokens_after);
+    Ok(sent)
 }

@@ -254,7 +254,7 @@ fn told<'a>(log: &Log, account: &'a Account) -> Told<'a> {
     let quote = |span: u32| {
         let piece = Piece::whole(log, span);
         let step = log.spans[span as usize].step;
-        let content = Content::Excerpt { step, pieces: vec![piece] };
+        let content = Content::Excerpt { step, pieces: vec![piece], is_message: false };
         Block { turn: log.turn_of(step), tokens: piece.tokens, content, fresh: true, left: 0 }
     };
     let lost = |need: &'a Need| {

@@ -59,6 +59,7 @@ fn a_strategy_in_python_stands_beside_ours_and_is_run_once() {
     let own = |variants: Vec<VariantRow>| variants.into_iter().find(|v| v.strategy == "command").unwrap();
     let first = own(variants());
     assert!(first.label.contains("program=newest 3 #"), "{}", first.label);
+    assert!(!first.label.contains("python3"), "{}", first.label);
     // Nothing is left to be done.
     let (output, again) = program(place.path(), &run);
     assert!(output.status.success() && own(variants()).variant == first.variant, "{again}");
@@ -85,6 +86,40 @@ fn a_strategy_in_python_stands_beside_ours_and_is_run_once() {
         told.contains("strategy `command`: the program does not start") && told.contains("no ink"),
         "{told}"
     );
+}
+
+/// Found on `PATH` it is looked at as one that is named by its file; what is hidden from us is told.
+#[cfg(unix)]
+#[test]
+fn a_program_on_the_path_that_changes_is_another_one() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    let logs = root().join("datasets/coding").display().to_string();
+    program(place.path(), &["ingest", &logs, "--out", "data"]);
+    let list = |command: &str, body: &str| {
+        fs::write(at("mytool"), format!("#!/usr/bin/env python3\n{body}")).unwrap();
+        fs::set_permissions(at("mytool"), fs::Permissions::from_mode(0o755)).unwrap();
+        let text =
+            EXPERIMENT.replace("['python3', 'mine.py']", command).replace("files = ['helper.txt']", "");
+        fs::write(at("x.toml"), text).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trajpress"));
+        let path = std::env::var("PATH").unwrap();
+        command.env("PATH", format!("{}:{path}", place.path().display()));
+        command.args(["run", "x.toml", "--data", "data", "--list"]).current_dir(place.path());
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{told}");
+        (String::from_utf8_lossy(&output.stdout).into_owned(), told)
+    };
+    let body =
+        "input(); print('{\"protocol\": 1, \"name\": \"x\", \"version\": \"1\"}', flush=True); input()\n";
+    let (first, told) = list("['mytool']", body);
+    let (second, _) = list("['mytool']", &format!("{body}# another\n"));
+    assert!(first.contains("program=x 1 #") && first != second, "{first}{second}");
+    assert!(!told.contains("hashed"), "{told}");
+    let (_, told) = list("['sh', '-c', 'exec mytool']", body);
+    assert!(told.contains("sh` alone is hashed") && told.contains("hint: name `files`"), "{told}");
 }
 
 const MY_SCORE: &str = "
@@ -148,6 +183,14 @@ fn a_score_in_python_stands_beside_ours() {
     assert!(page.contains("unit share, from 0 to 1, better: lower"), "{page}");
     assert_eq!(page.lines().filter(is_row).filter(|line| line.contains('[')).count(), 2, "{page}");
     assert!(fs::read_to_string(at("run/report/own.csv")).unwrap().contains("shrunk 2 #"));
+    // Of one session there is a mean, and no interval.
+    program(place.path(), &["run", "x.toml", "--data", "data", "--out", "few", "--limit", "1"]);
+    program(place.path(), &["report", "few"]);
+    let page = fs::read_to_string(at("few/report/own.md")).unwrap();
+    let row = page.lines().find(|line| line.starts_with("| drop-all")).unwrap();
+    let mean = row.split('|').map(str::trim).find_map(|cell| cell.strip_suffix('*')?.parse::<f64>().ok());
+    assert!(mean.is_some_and(|mean| (0.0..1.0).contains(&mean)), "{page}");
+    assert!(page.contains("--population these"), "{page}");
     // Another program is another score: told, and never mixed.
     fs::write(at("my_score.py"), MY_SCORE.replace("tokens[1] / tokens[0]", "1 - tokens[1] / tokens[0]"))
         .unwrap();
@@ -196,6 +239,26 @@ fn a_peer_without_packages_keeps_to_its_budget() {
         let status = Command::new("python3").args(["-c", parse]).arg(&file).status().unwrap();
         assert!(status.success(), "{}", file.display());
     }
+}
+
+/// Of many warnings some are told, and how many there were.
+#[test]
+fn a_program_that_fails_at_every_other_event_is_told_of_briefly() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    let logs = root().join("datasets/coding").display().to_string();
+    program(place.path(), &["ingest", &logs, "--out", "data"]);
+    fs::write(at("mine.py"), MINE.replace("    return", "    assert event.turn // 4 % 2\n    return"))
+        .unwrap();
+    fs::write(at("helper.txt"), "").unwrap();
+    fs::write(at("x.toml"), EXPERIMENT).unwrap();
+    let (output, told) = program(place.path(), &["run", "x.toml", "--data", "data", "--out", "run"]);
+    assert!(output.status.success(), "{told}");
+    assert_eq!(told.matches("stands in: it ended").count(), 3, "{told}");
+    assert!(
+        told.contains("program `python3 mine.py`: ") && told.contains(" warnings more like these"),
+        "{told}"
+    );
 }
 
 /// It notes each event, and has a child.
@@ -275,6 +338,44 @@ fn a_program_is_asked_once_and_ends_with_the_run() {
     Command::new("sh").args(["-c", &format!("kill -INT {}", running.id())]).status().unwrap();
     assert!(!running.wait().unwrap().success());
     all_end(&at("children"));
+}
+
+/// While a program greets, and while workers start one after the other: the signal ends the run and all of them, and nothing is told.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_ends_what_is_about_to_start() {
+    use std::os::unix::process::ExitStatusExt as _;
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    let logs = root().join("datasets/coding").display().to_string();
+    program(place.path(), &["ingest", &logs, "--out", "data"]);
+    let begin = "import json, os, subprocess, sys, time\n\
+                 child = subprocess.Popen(['sleep', '89'], start_new_session=True)\n\
+                 print(os.getpid(), child.pid, sep='\\n', file=open('children', 'a'))\n";
+    let greet = "print(json.dumps({'protocol': 1, 'name': 'x', 'version': '1'}), flush=True)\n";
+    let slow = format!("{begin}time.sleep(60)\n");
+    let dying = format!("{begin}input()\n{greet}input()\n");
+    for (body, signal, n) in [(&slow, 2, 2), (&dying, 15, 16), (&dying, 2, 24)] {
+        fs::write(at("mine.py"), body).unwrap();
+        fs::write(at("children"), "").unwrap();
+        fs::write(at("x.toml"), EXPERIMENT.replace("files = ['helper.txt']", "")).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trajpress"));
+        command.args(["run", "x.toml", "--data", "data", "--out", "run", "--threads", "4", "--fresh"]);
+        command.current_dir(place.path()).stdin(Stdio::null()).stderr(Stdio::piped());
+        let running = command.spawn().unwrap();
+        let soon = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while fs::read_to_string(at("children")).unwrap().lines().count() < n {
+            assert!(std::time::Instant::now() < soon, "it does not start");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        Command::new("sh").args(["-c", &format!("kill -{signal} {}", running.id())]).status().unwrap();
+        let output = running.wait_with_output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.signal(), Some(signal), "{told}");
+        assert!(!told.contains("error:"), "{told}");
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        all_end(&at("children"));
+    }
 }
 
 /// A score that does something once, and what a user is told of that.

@@ -11,6 +11,7 @@ mod export;
 mod golden;
 mod ingest;
 mod kept;
+mod live;
 mod llama;
 mod mapping;
 mod messages;

@@ -31,7 +31,20 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("scopes", vec!["context", "params", "trajectory", "turns"]),
         ("replay", vec!["context", "models", "scopes", "strategies", "text", "trajectory", "triggers"]),
         ("export", vec!["context", "replay", "text", "trajectory"]),
-        ("live", vec!["annotate", "context", "experiment", "export", "logs", "replay", "text", "trajectory"]),
+        (
+            "live",
+            vec![
+                "annotate",
+                "context",
+                "experiment",
+                "export",
+                "logs",
+                "programs",
+                "replay",
+                "text",
+                "trajectory",
+            ],
+        ),
         // A policy as it is written.
         (
             "policies",

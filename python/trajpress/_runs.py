@@ -10,7 +10,11 @@ import sys
 import sysconfig
 from collections import deque
 from pathlib import Path
-from typing import Any, Deque, List, Literal, Optional, Union
+from typing import TYPE_CHECKING, Any, Deque, List, Literal, Optional, Union, overload
+
+if TYPE_CHECKING:
+    import pandas  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    import polars  # type: ignore[import-not-found,unused-ignore]
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -99,6 +103,18 @@ def report(
         command += ["--baseline", baseline]
     _call(*command)
     return folder
+
+
+@overload
+def read(run: PathLike, table: str = "scores", *, library: Literal["polars"]) -> "polars.DataFrame": ...
+
+
+@overload
+def read(run: PathLike, table: str = "scores", *, library: Literal["pandas"]) -> "pandas.DataFrame": ...
+
+
+@overload
+def read(run: PathLike, table: str = "scores", *, library: Optional[str] = None) -> Any: ...
 
 
 def read(run: PathLike, table: str = "scores", *, library: Optional[str] = None) -> Any:

@@ -151,7 +151,7 @@ pub fn main() -> ExitCode {
         return unusable(&error);
     }
     let ended = cli.run();
-    crate::programs::process::end();
+    crate::programs::end();
     match ended {
         Ok(status) => status.into(),
         Err(error) if is_broken_pipe(&error) => ExitStatus::Done.into(),

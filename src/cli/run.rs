@@ -214,6 +214,7 @@ fn tell(outcome: &Outcome, out: &Path, output: Output) {
         let mut lines = failed(outcome);
         if outcome.cells_error > 0 {
             lines.push(format!("{} with errors, see `error` in cells", count(outcome.cells_error, "cell")));
+            lines.extend(reason(outcome));
         }
         super::tell(&lines.join("\n"));
     }
@@ -400,6 +401,7 @@ fn summary(outcome: &Outcome, out: &str) -> String {
         let n = count(outcome.nondeterministic as u64, "part");
         lines.push(format!("NONDETERMINISTIC: {n} there before with other bytes, see above"));
     }
+    lines.extend(reason(outcome));
     lines.extend(failed(outcome));
     match (outcome.finished, outcome.missing.is_empty()) {
         (true, _) => lines.push(format!("tables in {out}")),
@@ -409,6 +411,17 @@ fn summary(outcome: &Outcome, out: &str) -> String {
         (false, false) => {}
     }
     lines.join("\n")
+}
+
+/// Why cells have failed: the first reason, and how many have that one.
+fn reason(outcome: &Outcome) -> Option<String> {
+    let error = outcome.first_error.as_ref()?;
+    let n = count(outcome.cells_like_it, "cell");
+    let rest = match outcome.cells_error - outcome.cells_like_it {
+        0 => String::new(),
+        rest => format!("\n{} for other reasons, see `error` in cells", count(rest, "cell")),
+    };
+    Some(format!("{n} failed: {}{rest}", error.trim_end()))
 }
 
 /// What was left out or is missing, a line each.
@@ -479,14 +492,18 @@ mod tests {
             quarantined: vec![("ab".to_owned(), "cannot read x".to_owned())],
             missing: vec!["ab".to_owned(), "cd".to_owned()],
             cells_ok: 2399,
-            cells_error: 1,
+            cells_error: 3,
+            first_error: Some("no good".to_owned()),
+            cells_like_it: 2,
             step_variants: 100_000,
             seconds: 2.0,
             ..Outcome::default()
         };
         insta::assert_snapshot!(summary(&outcome, "RUN"), @r"
-        2 variants x 1,200 trajectories: 2,399 cells ok, 1 with errors
+        2 variants x 1,200 trajectories: 2,399 cells ok, 3 with errors
         40 units: 30 done, 8 there before; 100,000 step-variants in 2.0 s (50,000/s)
+        2 cells failed: no good
+        1 cell for other reasons, see `error` in cells
         unit ab is left out: cannot read x
         2 units missing, the first is ab: no final tables
         hint: run the same command without --finish, or the shards that are left

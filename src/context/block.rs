@@ -27,8 +27,8 @@ pub struct Block {
 pub enum Content {
     /// A whole step, copied.
     Step(u32),
-    /// Copied pieces of a step, quoted as a note: no longer a message of its own, even if all are there.
-    Excerpt { step: u32, pieces: Vec<Piece> },
+    /// Copied pieces of a step: a message that was shortened, or else a note that quotes them, which is none even if all are there.
+    Excerpt { step: u32, pieces: Vec<Piece>, is_message: bool },
     /// A generated text in the place of a step, which stays a message (a masked tool result).
     Placeholder { step: u32, text: String },
     /// A generated text that stands for the scope of an event.
@@ -94,10 +94,11 @@ impl Piece {
 }
 
 impl Block {
-    /// The step that it holds or stands in for as a message; generated text and excerpts are none.
+    /// The step that it holds or stands in for as a message; generated text and quotations are none.
     pub fn message(&self) -> Option<u32> {
         match self.content {
             Content::Step(step) | Content::Placeholder { step, .. } => Some(step),
+            Content::Excerpt { step, is_message: true, .. } => Some(step),
             Content::Excerpt { .. } | Content::Generated { .. } => None,
         }
     }
@@ -117,21 +118,22 @@ impl Block {
         }
     }
 
-    /// Kind of the step it holds or stands in for; generated text and excerpts have none.
+    /// Kind of the step it holds or stands in for; generated text and quotations have none.
     pub fn kind(&self, log: &Log) -> Option<Kind> {
         self.message().map(|step| log.kind(step))
     }
 
     /// The same as a quotation, which is no message; none where it holds no piece of a step.
     pub(super) fn quoted(self, log: &Log) -> Option<Block> {
-        match self.content {
-            Content::Step(step) => {
-                let pieces: Vec<Piece> = log.spans_of(step).map(|span| Piece::whole(log, span)).collect();
-                (!pieces.is_empty()).then_some(Block { content: Content::Excerpt { step, pieces }, ..self })
-            }
-            Content::Placeholder { .. } => None,
-            Content::Excerpt { .. } | Content::Generated { .. } => Some(self),
-        }
+        let (step, pieces) = match self.content {
+            Content::Step(step) => (step, log.spans_of(step).map(|span| Piece::whole(log, span)).collect()),
+            Content::Excerpt { step, pieces, .. } => (step, pieces),
+            Content::Placeholder { .. } => return None,
+            Content::Generated { .. } => return Some(self),
+        };
+        let is_empty = pieces.is_empty();
+        let content = Content::Excerpt { step, pieces, is_message: false };
+        (!is_empty).then_some(Block { content, ..self })
     }
 
     /// Tokens that are not copied from a step.

@@ -159,7 +159,7 @@ impl Counter {
 
     /// What an event took of a step that still stands.
     pub fn freed(self, log: &Log, block: &Block) -> u64 {
-        let Content::Placeholder { step, .. } = block.content else { return 0 };
+        let Some(step) = block.message().filter(|_| block.step().is_none()) else { return 0 };
         let (content, tokens) = (Content::Step(step), log.tokens[step as usize]);
         let was = self.of_block(log, &Block { content, tokens, ..block.clone() });
         self.tokens(was).saturating_sub(self.tokens(self.of_block(log, block)))

@@ -12,8 +12,10 @@ use super::block::{Block, Content, Piece};
 pub enum Edit {
     /// Leave the block out.
     Drop { block: usize },
-    /// Keep only these pieces of the block's step, in order.
+    /// Keep only these pieces of the block's step, in order, as a quotation.
     Keep { block: usize, pieces: Vec<Piece> },
+    /// The same; a message stays one.
+    Trim { block: usize, pieces: Vec<Piece> },
     /// Put a short text in the place of the block's step.
     Mask { block: usize, text: String },
     /// Put the block's step there again, as it was logged.
@@ -51,7 +53,10 @@ impl Recalled {
                     && pieces.windows(2).all(|pair| pair[0].span < pair[1].span);
                 anyhow::ensure!(sound, "recalled pieces of step {step} are not of one step, in order");
                 anyhow::ensure!(step < until, "recalled step {step} comes after the decision at {until}");
-                (pieces.iter().map(|piece| piece.tokens).sum(), Content::Excerpt { step, pieces })
+                (
+                    pieces.iter().map(|piece| piece.tokens).sum(),
+                    Content::Excerpt { step, pieces, is_message: false },
+                )
             }
             Recalled::Generated(text) => (tokenizer.count(&text), Content::Generated { text }),
         };
@@ -70,6 +75,7 @@ impl Edit {
             Edit::Insert { before, .. } => (before, false),
             Edit::Drop { block }
             | Edit::Keep { block, .. }
+            | Edit::Trim { block, .. }
             | Edit::Mask { block, .. }
             | Edit::Restore { block } => (block, true),
         }
@@ -91,7 +97,7 @@ pub(super) fn check(edits: &[Edit], scope: &Range<usize>, blocks: &[Block]) -> a
             last.is_none_or(|l| l < (block, on_block)),
             "edits are not sorted and disjoint at block {block}"
         );
-        if matches!(edit, Edit::Keep { .. } | Edit::Mask { .. }) {
+        if matches!(edit, Edit::Keep { .. } | Edit::Trim { .. } | Edit::Mask { .. }) {
             anyhow::ensure!(
                 matches!(blocks[block].content, Content::Step(_) | Content::Excerpt { .. }),
                 "block {block} is generated text and has no pieces to keep"
@@ -141,14 +147,13 @@ pub(super) fn edited(
             Content::Step(s) | Content::Excerpt { step: s, .. } | Content::Placeholder { step: s, .. } => s,
             Content::Generated { .. } => 0,
         };
+        let is_message = matches!(on_block, Some(Edit::Trim { .. })) && block.message().is_some();
         match on_block {
             None => after.push((at, block.clone())),
-            Some(Edit::Keep { pieces, .. }) if !pieces.is_empty() => {
+            Some(Edit::Keep { pieces, .. } | Edit::Trim { pieces, .. }) if !pieces.is_empty() => {
                 let tokens = pieces.iter().map(|p| p.tokens).sum();
-                after.push((
-                    at,
-                    Block { turn, tokens, content: Content::Excerpt { step, pieces }, fresh, left: 0 },
-                ));
+                let content = Content::Excerpt { step, pieces, is_message };
+                after.push((at, Block { turn, tokens, content, fresh, left: 0 }));
             }
             Some(Edit::Mask { text, .. }) => {
                 let tokens = tokenizer.count(&text);

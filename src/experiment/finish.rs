@@ -118,19 +118,36 @@ pub(super) fn is_finished(out: &Path) -> anyhow::Result<bool> {
     Ok(Success::read(out)?.is_some())
 }
 
+/// What became of the cells of a finished run.
+#[derive(Default)]
+pub(super) struct Cells {
+    pub(super) ok: u64,
+    pub(super) error: u64,
+    pub(super) first_error: Option<String>,
+    /// Those that have this one.
+    pub(super) like_it: u64,
+}
+
 /// Counts scored and failed cells of a finished run.
-pub(super) fn count_cells(out: &Path) -> anyhow::Result<(u64, u64)> {
+pub(super) fn count_cells(out: &Path) -> anyhow::Result<Cells> {
     let table: TableReader<CellStatus> =
         TableReader::open(&out.join(format!("{}.parquet", CellStatus::TABLE)))?;
-    let (mut ok, mut error) = (0, 0);
+    let mut cells = Cells::default();
     for row_group in 0..table.row_groups().len() {
         table.scan(row_group, |rows| {
-            let n = rows.iter().filter(|r| r.status == "ok").count() as u64;
-            ok += n;
-            error += rows.len() as u64 - n;
+            for row in rows {
+                if row.status == "ok" {
+                    cells.ok += 1;
+                    continue;
+                }
+                cells.error += 1;
+                let error = row.error.unwrap_or_default();
+                let first = cells.first_error.get_or_insert_with(|| error.clone());
+                cells.like_it += u64::from(*first == error);
+            }
         })?;
     }
-    Ok((ok, error))
+    Ok(cells)
 }
 
 /// Writes the final tables, then `_SUCCESS`. All units must be published. Returns 1 if an earlier

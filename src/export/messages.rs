@@ -37,6 +37,7 @@ pub struct Reply {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
     pub id: String,
+    pub step: u32,
     pub name: String,
     pub arguments: Map<String, Value>,
     pub result: String,
@@ -135,6 +136,23 @@ impl Prompt {
             {
                 reply.text.clear();
             }
+        }
+    }
+
+    /// Names calls as the log does, if all have ids there that tell them apart.
+    pub fn with_logged_ids(&mut self, log: &Log) {
+        let replies = self.messages.iter_mut().filter_map(|message| match message {
+            Message::Reply(reply) => Some(&mut reply.calls),
+            _ => None,
+        });
+        let calls: Vec<&mut Call> = replies.flatten().collect();
+        let id = |call: &Call| log.trajectory.steps[call.step as usize].call_id.clone();
+        let ids: Option<Vec<_>> = calls.iter().map(|call| id(call).filter(|id| !id.is_empty())).collect();
+        let Some(ids) = ids.filter(|ids| ids.iter().collect::<HashSet<_>>().len() == ids.len()) else {
+            return;
+        };
+        for (call, id) in calls.into_iter().zip(ids) {
+            call.id = id.into();
         }
     }
 
@@ -276,7 +294,7 @@ impl Writer<'_> {
             result = NO_RESULT.to_owned();
             self.prompt.note("result that is not there added, as \"(no result)\"");
         }
-        let call = Call { id: format!("call_{step}"), name: name(tool), arguments, result, is_error };
+        let call = Call { id: format!("call_{step}"), step, name: name(tool), arguments, result, is_error };
         self.open(block.turn, false).calls.push(call);
     }
 }

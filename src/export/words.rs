@@ -66,7 +66,7 @@ impl<'a> Words<'a> {
         };
         match &block.content {
             Content::Step(step) => of_step(*step, 0..self.log.trajectory.steps[*step as usize].text.len()),
-            Content::Excerpt { step, pieces } => {
+            Content::Excerpt { step, pieces, .. } => {
                 let start = |span: u32| self.log.spans[span as usize].start as usize;
                 pieces.iter().map(|piece| of_step(*step, start(piece.span)..piece.end as usize)).collect()
             }
@@ -101,7 +101,7 @@ mod tests {
         let piece = Piece { end: 9, ..Piece::whole(&log, log.spans_of(2).start) };
         let blocks: Vec<Block> = vec![
             whole(Content::Step(2)),
-            whole(Content::Excerpt { step: 2, pieces: vec![piece] }),
+            whole(Content::Excerpt { step: 2, pieces: vec![piece], is_message: false }),
             whole(Content::Generated { text: format!("It logs in with {key}.") }),
         ];
         // The step that names the key stands in no prompt.

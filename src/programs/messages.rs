@@ -16,10 +16,10 @@ pub fn goal(log: &Log, turn: u32) -> Option<&str> {
 
 /// What a block is in a log, and the step that it is of, if it is one.
 fn about(log: &Log, block: &Block) -> (&'static str, Option<u32>) {
-    match block.content {
-        Content::Generated { .. } => ("generated", None),
-        Content::Excerpt { .. } => ("excerpt", None),
-        Content::Step(step) | Content::Placeholder { step, .. } => (log.kind(step).name(), Some(step)),
+    match (block.message(), &block.content) {
+        (Some(step), _) => (log.kind(step).name(), Some(step)),
+        (None, Content::Excerpt { .. }) => ("excerpt", None),
+        (None, _) => ("generated", None),
     }
 }
 

@@ -1,12 +1,14 @@
 //! Programs of one's own, in any language: asked on their standard input, a line of JSON at a time.
 //!
-//! Strategies and scores share this: how a program is started, asked and killed ([`process`]), which one it is, and how a context
-//! looks to it ([`messages`]). Source: ours; docs/own.md has the protocol.
+//! Strategies and scores share this: how a program is started, asked and killed ([`process`]), which one it is, how a context
+//! looks to it ([`messages`]), and what it has answered ([`memo`]). Source: ours; docs/own.md has the protocol.
 
+mod files;
+pub mod memo;
 pub mod messages;
 pub mod process;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Display;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
@@ -24,24 +26,25 @@ static LATE: LazyLock<Mutex<HashMap<Spec, (u32, String)>>> = LazyLock::new(Mutex
 /// other sessions have of it does not depend on their order; in the whole run where it is waited for.
 pub const GIVEN_UP: u32 = 5;
 
-/// A program as a user names it.
+/// A program as a user names it; a second number of seconds that is 0 follows from the first.
 ///
 /// # Errors
 /// It cannot be one.
-pub fn spec(command: &[String], files: &[String], timeout: f64) -> anyhow::Result<Spec> {
+pub fn spec(command: &[String], files: &[String], seconds: [f64; 2]) -> anyhow::Result<Spec> {
     anyhow::ensure!(!command.is_empty(), "no program\nhint: add `command = [\"python3\", \"my.py\"]`");
-    check(timeout)?;
-    let timeout = Duration::from_secs_f64(timeout);
-    Ok(Spec { command: command.to_vec(), files: files.to_vec(), timeout })
+    check(seconds)?;
+    let [timeout, start] = seconds;
+    let start = if start == 0.0 { timeout.max(60.0) } else { start };
+    let [timeout, start_timeout] = [timeout, start].map(Duration::from_secs_f64);
+    Ok(Spec { command: command.to_vec(), files: files.to_vec(), timeout, start_timeout })
 }
 
 /// # Errors
-/// Nobody waits so many seconds for an answer.
-pub fn check(timeout: f64) -> anyhow::Result<()> {
-    anyhow::ensure!(
-        timeout > 0.0 && timeout <= 86400.0,
-        "parameter `timeout` must be above 0 and at most a day"
-    );
+/// Nobody waits so many seconds for an answer, or for a start.
+pub fn check([timeout, start]: [f64; 2]) -> anyhow::Result<()> {
+    let day = 86400.0;
+    anyhow::ensure!(timeout > 0.0 && timeout <= day, "parameter `timeout` must be above 0 and at most a day");
+    anyhow::ensure!((0.0..=day).contains(&start), "parameter `start_timeout` must be from 0 to a day");
     Ok(())
 }
 
@@ -53,6 +56,12 @@ pub fn greet(spec: &Spec) -> anyhow::Result<(String, Hello)> {
     let process =
         process::take(spec).map_err(|failure| anyhow::anyhow!("the program does not start: {failure}"))?;
     let told = (process.program.clone(), process.hello.clone());
+    static WARNED: LazyLock<Mutex<HashSet<Spec>>> = LazyLock::new(Mutex::default);
+    if let Some(warning) = process.warning(spec)
+        && WARNED.lock().unwrap_or_else(PoisonError::into_inner).insert(spec.clone())
+    {
+        tracing::warn!("{}: {warning}", shown(spec));
+    }
     process::put(spec, process);
     Ok(told)
 }
@@ -162,6 +171,29 @@ fn whole_characters(line: &str) -> String {
         None => r"\ufffd".to_owned(),
     };
     SURROGATE.replace_all(line, half).into_owned()
+}
+
+/// Times that a program is warned of; what comes then is counted.
+const TOLD: u64 = 3;
+static WARNINGS: LazyLock<Mutex<BTreeMap<String, u64>>> = LazyLock::new(Mutex::default);
+
+/// Warns of a program, as often as somebody reads it.
+pub fn warn(spec: &Spec, what: &str) {
+    let mut warnings = WARNINGS.lock().unwrap_or_else(PoisonError::into_inner);
+    let n = warnings.entry(shown(spec)).or_default();
+    *n += 1;
+    if *n <= TOLD {
+        tracing::warn!("{}: {what}", shown(spec));
+    }
+}
+
+/// Ends all programs, and tells of how many warnings nobody has heard.
+pub fn end() {
+    process::end();
+    let warnings = std::mem::take(&mut *WARNINGS.lock().unwrap_or_else(PoisonError::into_inner));
+    for (shown, n) in warnings.into_iter().filter(|(_, n)| *n > TOLD) {
+        tracing::warn!("{shown}: {} warnings more like these", n - TOLD);
+    }
 }
 
 /// How a program is called in messages.

@@ -17,6 +17,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
+use super::files::{Stamps, hash, named, on_path, stamps};
 use crate::files::ends::before_a_signal;
 
 /// Version of the protocol.
@@ -36,6 +37,7 @@ pub struct Spec {
     pub command: Vec<String>,
     pub files: Vec<String>,
     pub timeout: Duration,
+    pub start_timeout: Duration,
 }
 
 /// What a program says of itself.
@@ -158,8 +160,16 @@ pub struct Process {
 }
 
 static IDLE: LazyLock<Mutex<HashMap<Spec, Vec<Process>>>> = LazyLock::new(Mutex::default);
-/// Processes that run, with their marks.
-static RUNNING: LazyLock<Mutex<BTreeMap<u32, String>>> = LazyLock::new(Mutex::default);
+/// Processes that run.
+static RUNNING: LazyLock<Mutex<Running>> = LazyLock::new(Mutex::default);
+
+#[derive(Default)]
+struct Running {
+    /// With their marks.
+    marks: BTreeMap<u32, String>,
+    /// Whether a signal ends us: none is started any more.
+    is_ending: bool,
+}
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -176,11 +186,24 @@ pub fn put(spec: &Spec, process: Process) {
     locked(&IDLE).entry(spec.clone()).or_default().push(process);
 }
 
+/// Kills those that answer nobody, with what they started.
+pub fn end_idle() {
+    let idle = std::mem::take(&mut *locked(&IDLE));
+    drop(idle);
+}
+
 /// Kills all programs, with what they started.
 pub fn end() {
-    let running: Vec<(u32, String)> = locked(&RUNNING).clone().into_iter().collect();
+    let running = locked(&RUNNING).marks.clone();
     running.iter().for_each(|(id, mark)| kill(*id, mark));
-    locked(&IDLE).clear();
+    end_idle();
+}
+
+/// Where a signal ends us, whoever asks a program waits for that: what fails by now does so because we kill it, and is nothing to be told.
+fn wait_if_ending() {
+    while locked(&RUNNING).is_ending {
+        thread::sleep(LOOK);
+    }
 }
 
 impl Process {
@@ -190,7 +213,7 @@ impl Process {
         let (name, arguments) =
             spec.command.split_first().ok_or_else(|| not_started("no program".to_owned()))?;
         let files = Vec::new();
-        hash(&named(spec)).map_err(not_started)?;
+        hash(&named(&spec.command, &spec.files)).map_err(not_started)?;
         die_with_us();
         let mark = mark();
         let mut command = std::process::Command::new(name);
@@ -199,12 +222,20 @@ impl Process {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let mut child = command.spawn().map_err(|error| not_started(format!("`{name}`: {error}")))?;
-        locked(&RUNNING).insert(child.id(), mark.clone());
+        let mut child = loop {
+            wait_if_ending();
+            // Under one lock: whoever ends all knows of all.
+            let mut running = locked(&RUNNING);
+            if !running.is_ending {
+                let child = command.spawn().map_err(|error| not_started(format!("`{name}`: {error}")))?;
+                running.marks.insert(child.id(), mark.clone());
+                break child;
+            }
+        };
         let talk = talk(&mut child);
         let (hello, program) = Default::default();
         let mut process = Process { child, mark, talk, files, number: 0, hello, program };
-        let line = process.ask(&json!({"protocol": PROTOCOL}), spec.timeout)?;
+        let line = process.ask(&json!({"protocol": PROTOCOL}), spec.start_timeout)?;
         let hello: Hello = serde_json::from_str(&line)
             .map_err(|error| process.unusable(&line, &format!("it is no greeting ({error})")))?;
         let is_name = |text: &str| text.chars().count() <= 80 && !text.contains(char::is_control);
@@ -224,11 +255,29 @@ impl Process {
     }
 
     fn files_of(&self, spec: &Spec) -> Vec<String> {
-        let mut files = named(spec);
+        let mut files = named(&spec.command, &spec.files);
         files.extend(self.hello.files.iter().filter(|file| Path::new(file).is_file()).cloned());
+        if files.is_empty() {
+            files.extend(on_path(&spec.command));
+        }
         let mut seen = HashSet::new();
         files.retain(|file| seen.insert(std::fs::canonicalize(file).unwrap_or_else(|_| file.into())));
         files
+    }
+
+    /// What a change of the program may go unnoticed by: no file of it is known but one that may be an interpreter.
+    pub fn warning(&self, spec: &Spec) -> Option<String> {
+        let files: Vec<&str> = self.files.iter().map(|(name, _)| name.as_str()).collect();
+        let what = match files[..] {
+            [] => "no file of it is".to_owned(),
+            [file] if spec.command.len() > 1 && on_path(&spec.command).as_deref() == Some(file) => {
+                format!("`{file}` alone is")
+            }
+            _ => return None,
+        };
+        Some(format!(
+            "{what} hashed, and other changes of it go unnoticed\nhint: name `files` that its answers depend on"
+        ))
     }
 
     /// The number of its next request.
@@ -247,7 +296,9 @@ impl Process {
         text.push(b'\n');
         // That it takes nothing any more shows in that it answers nothing.
         let _ = self.talk.requests.send(text);
-        match self.hear(timeout) {
+        let heard = self.hear(timeout);
+        wait_if_ending();
+        match heard {
             Ok(Line::Whole(line)) => Ok(line),
             Ok(Line::TooLong) => Err(self.failure(Why::TooLong)),
             Err(RecvTimeoutError::Timeout) => Err(self.failure(Why::Late(timeout.as_secs_f64()))),
@@ -322,7 +373,7 @@ impl Drop for Process {
         kill(self.child.id(), &self.mark);
         let _ = self.child.kill();
         self.ended(Duration::from_secs(1));
-        locked(&RUNNING).remove(&self.child.id());
+        locked(&RUNNING).marks.remove(&self.child.id());
     }
 }
 
@@ -375,36 +426,6 @@ fn keep_end(mut stderr: impl Read, kept: &Mutex<VecDeque<u8>>) {
     }
 }
 
-/// Files of the command: what it names that is one, and those that are named beside it.
-fn named(spec: &Spec) -> Vec<String> {
-    // A name without a folder in the first place is looked for elsewhere.
-    let is_file =
-        |(at, name): &(usize, &String)| (*at > 0 || name.contains('/')) && Path::new(name).is_file();
-    let named = spec.command.iter().enumerate().filter(is_file).map(|(_, name)| name);
-    named.chain(&spec.files).cloned().collect()
-}
-
-/// Files, each with its size and time.
-type Stamps = Vec<(String, Option<(u64, SystemTime)>)>;
-
-fn stamps(files: Vec<String>) -> Stamps {
-    let stamp = |name: &str| {
-        let about = std::fs::metadata(name).ok()?;
-        Some((about.len(), about.modified().ok()?))
-    };
-    files.into_iter().map(|name| (name.clone(), stamp(&name))).collect()
-}
-
-/// A hash of files, 12 hex digits.
-fn hash(files: &[String]) -> Result<String, String> {
-    let mut hash = blake3::Hasher::new();
-    for name in files {
-        let bytes = std::fs::read(name).map_err(|error| format!("cannot read `{name}`: {error}"))?;
-        hash.update(blake3::hash(&bytes).as_bytes());
-    }
-    Ok(hash.finalize().to_hex()[..12].to_owned())
-}
-
 fn told(hello: &Hello, hash: &str) -> String {
     format!("{} {} #{hash}", hello.name, hello.version)
 }
@@ -430,10 +451,15 @@ fn kill(group: u32, mark: &str) {
         let about = std::fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
         about.split(|byte| *byte == 0).any(|one| one == marked.as_bytes())
     };
-    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let ids = all.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let left: Vec<String> = ids.filter(|id| id.bytes().all(|b| b.is_ascii_digit()) && bears(id)).collect();
-    if !left.is_empty() {
+    // What one of them starts before it is killed stands in the next list.
+    for _ in 0..5 {
+        let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let ids = all.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let left: Vec<String> =
+            ids.filter(|id| id.bytes().all(|b| b.is_ascii_digit()) && bears(id)).collect();
+        if left.is_empty() {
+            return;
+        }
         shell(&left);
     }
 }
@@ -444,5 +470,10 @@ fn kill(_: u32, _: &str) {}
 /// Whoever interrupts us ends the programs, too: they stand in groups of their own, which the terminal does not reach.
 fn die_with_us() {
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| before_a_signal(end));
+    ONCE.call_once(|| {
+        before_a_signal(|| {
+            locked(&RUNNING).is_ending = true;
+            end();
+        });
+    });
 }

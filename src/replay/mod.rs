@@ -169,7 +169,7 @@ impl Event {
             .chain(summary)
             .find_map(|b| match &b.content {
                 Content::Step(s) if *s == step => Some(log.spans[span as usize].tokens),
-                Content::Excerpt { step: s, pieces } if *s == step => {
+                Content::Excerpt { step: s, pieces, .. } if *s == step => {
                     pieces.binary_search_by_key(&span, |p| p.span).ok().map(|i| pieces[i].tokens)
                 }
                 _ => None,

@@ -54,6 +54,8 @@ pub struct Own {
     params: toml::Table,
     #[serde(default = "minute")]
     timeout: f64,
+    #[serde(default)]
+    start_timeout: f64,
     /// What it says of itself: found out where an experiment is read.
     #[serde(skip_deserializing)]
     pub about: About,
@@ -65,7 +67,7 @@ fn minute() -> f64 {
 
 impl Own {
     fn spec(&self) -> anyhow::Result<Spec> {
-        programs::spec(&self.command, &self.files, self.timeout)
+        programs::spec(&self.command, &self.files, [self.timeout, self.start_timeout])
     }
 
     /// Starts the program, and notes what it says of itself.
@@ -222,7 +224,7 @@ fn ask(own: &Own, shown: Option<&Shown>) -> anyhow::Result<Option<(Option<f64>, 
     if let Err(failure) = &answer
         && !failure.is_given_up()
     {
-        tracing::warn!("{}: an event has no value: {failure}", programs::shown(&spec));
+        programs::warn(&spec, &format!("an event has no value: {failure}"));
     }
     Ok(answer.ok())
 }

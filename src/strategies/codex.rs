@@ -73,7 +73,7 @@ pub(super) fn words_of_user(scope: &Scope<'_>, block: usize) -> Option<Vec<Piece
         Content::Step(step) if is_user(*step) => {
             Some(log.spans_of(*step).map(|span| Piece::whole(log, span)).collect())
         }
-        Content::Excerpt { step, pieces } if is_user(*step) => Some(pieces.clone()),
+        Content::Excerpt { step, pieces, .. } if is_user(*step) => Some(pieces.clone()),
         _ => None,
     }
 }

@@ -11,9 +11,9 @@ use toml::Table;
 use super::{Entry, Env, Flaw, Scope, Strategy};
 use crate::context::Edit;
 use crate::params::params;
-use crate::programs;
 use crate::programs::messages::{goal, message};
 use crate::programs::process::{Failure, Spec, What};
+use crate::programs::{self, memo};
 
 mod answer;
 #[cfg(test)]
@@ -28,7 +28,7 @@ pub(super) const ENTRY: Entry = Entry {
     takes_model: false,
     build: |params| {
         let command = Command::of(params)?;
-        programs::check(command.timeout)?;
+        programs::check(command.seconds())?;
         Ok(Box::new(command))
     },
 };
@@ -45,8 +45,10 @@ params! {
         kept_share: f64 = 0.1 (from 0 to 1),
         /// The newest turns that stay.
         keep_last: u32 = 0,
-        /// Seconds for an answer, and to start.
+        /// Seconds for an answer.
         timeout: f64 = 60.0,
+        /// Seconds to start and greet; 0 is `timeout`, but 60 at the least.
+        start_timeout: f64 = 0.0,
         /// What stands in for an answer that cannot be used: all of the scope, or nothing.
         fallback: Fallback = "drop-all",
         /// Name, version and hash of the program; found out where an experiment is read.
@@ -105,13 +107,27 @@ impl Strategy for Command {
             return Ok(self.fallback.edits(scope));
         }
         let spec = self.spec()?;
-        let seed = rand::RngExt::random::<u32>(&mut env.rng);
-        let answer = programs::ask(
-            &spec,
-            &self.program,
-            |number| self.request(number, scope, seed),
-            |line, number| answer::edits(line, number, scope),
-        )?;
+        let (seed, tokenizer) = (rand::RngExt::random::<u32>(&mut env.rng), env.tokenizer);
+        let mut request = self.request(scope, seed);
+        let key = memo::key(&self.program, &self.command, &request);
+        let read = |line: &str, number| answer::edits(line, number, scope, tokenizer);
+        let known = key.as_ref().and_then(memo::known);
+        let answer = match known.and_then(|(number, line)| read(&line, number).ok()) {
+            Some(edits) => Ok(edits),
+            None => programs::ask(
+                &spec,
+                &self.program,
+                |number| {
+                    request["event"] = number.into();
+                    request
+                },
+                |line, number| {
+                    let edits = read(line, number)?;
+                    key.into_iter().for_each(|key| memo::note(key, number, line));
+                    Ok(edits)
+                },
+            )?,
+        };
         let in_a_row: &mut InARow = env.state();
         match &answer {
             Ok(_) => in_a_row.0 = 0,
@@ -123,7 +139,7 @@ impl Strategy for Command {
             }
         }
         Ok(answer.unwrap_or_else(|failure| {
-            tracing::warn!("{}: `{}` stands in: {failure}", programs::shown(&spec), self.fallback.name());
+            programs::warn(&spec, &format!("`{}` stands in: {failure}", self.fallback.name()));
             env.work.degenerate.push(flaw(&failure));
             env.work.fallback = Some(self.fallback.name());
             self.fallback.edits(scope)
@@ -141,15 +157,19 @@ impl Strategy for Command {
 
 impl Command {
     fn spec(&self) -> anyhow::Result<Spec> {
-        programs::spec(&self.command, &self.files, self.timeout)
+        programs::spec(&self.command, &self.files, self.seconds())
     }
 
-    fn request(&self, number: u64, scope: &Scope<'_>, seed: u32) -> Value {
+    fn seconds(&self) -> [f64; 2] {
+        [self.timeout, self.start_timeout]
+    }
+
+    /// Without the number that it has for the program.
+    fn request(&self, scope: &Scope<'_>, seed: u32) -> Value {
         let blocks = &scope.context.blocks[scope.blocks.clone()];
         let tokens: u64 = blocks.iter().map(|block| u64::from(block.tokens)).sum();
         let messages = (0usize..).zip(blocks).map(|(id, block)| message(scope.log, id, block));
         json!({
-            "event": number,
             "turn": scope.turn,
             "goal": goal(scope.log, scope.turn),
             "tokens": tokens,

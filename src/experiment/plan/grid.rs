@@ -18,6 +18,9 @@ pub(super) const MAX_VARIANTS: usize = 10_000;
 const ALONE: [(&str, &str); 2] = [(FULL, "never"), (AS_SENT, "logged-edits")];
 /// The trigger that fires where the log itself was compacted, and the strategy that puts what was logged there.
 const LOGGED: &str = "logged";
+/// A parameter that a label does not show where another one tells it: a command, what its program calls itself.
+const TOLD: (&str, &str) = ("command", "program");
+
 /// What an experiment chooses, in the order of the file.
 pub(super) struct Choices {
     pub(super) strategies: Vec<Choice>,
@@ -254,6 +257,12 @@ fn names(known: &[Known], all: &[(&str, &toml::Table)]) -> Vec<String> {
     let varies = |name: &str, key: &str, value: &toml::Value| {
         all.iter().any(|(n, params)| *n == name && params.get(key) != Some(value))
     };
+    let is_told = |name: &str, params: &toml::Table| {
+        let same = |key: &str, other: &toml::Table| other.get(key) == params.get(key);
+        let alike = |(n, other): &&(&str, &toml::Table)| *n == name && same(TOLD.1, other);
+        let is_named = params.get(TOLD.1).and_then(toml::Value::as_str).is_some_and(|told| !told.is_empty());
+        is_named && all.iter().filter(alike).all(|(_, other)| same(TOLD.0, other))
+    };
     all.iter()
         .map(|(name, params)| {
             let known = known.iter().find(|k| k.name == *name);
@@ -262,6 +271,7 @@ fn names(known: &[Known], all: &[(&str, &toml::Table)]) -> Vec<String> {
                 .iter()
                 .flat_map(|k| k.params)
                 .filter_map(|param| Some((param, params.get(param.name)?)))
+                .filter(|(param, _)| param.name != TOLD.0 || !is_told(name, params))
                 .filter(|(param, value)| {
                     param.value().as_ref() != Some(value) || varies(name, param.name, value)
                 })

@@ -70,6 +70,9 @@ pub struct Outcome {
     /// Cells, once the run is finished; of this process' units otherwise.
     pub cells_ok: u64,
     pub cells_error: u64,
+    /// Of a finished run the first error, and the cells that have that one.
+    pub first_error: Option<String>,
+    pub cells_like_it: u64,
     /// Cells of units done now whose rows were known, from before the data or the plan changed.
     pub cells_known: u64,
     /// Cells that were known and are others now: the log has grown, or its partners, or what is known of its tokens.
@@ -154,7 +157,9 @@ pub fn run_with(
         }
         outcome.finished = outcome.missing.is_empty();
         if outcome.finished {
-            (outcome.cells_ok, outcome.cells_error) = finish::count_cells(out)?;
+            let cells = finish::count_cells(out)?;
+            (outcome.cells_ok, outcome.cells_error) = (cells.ok, cells.error);
+            (outcome.first_error, outcome.cells_like_it) = (cells.first_error, cells.like_it);
         }
     }
     outcome.seconds = start.elapsed().as_secs_f64();

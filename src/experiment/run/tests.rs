@@ -269,6 +269,7 @@ fn cells_whose_program_was_given_up_are_tried_again() {
     };
     let outcome = place.run("r", &Options::default(), &failing).unwrap();
     assert!(outcome.finished && outcome.cells_error == 7);
+    assert!(outcome.first_error.unwrap().contains("given up") && outcome.cells_like_it == 7);
     let again = place.run("r", &Options::default(), &rows).unwrap();
     assert!(again.finished && again.done > 0 && again.skipped > 0, "{again:?}");
     assert_eq!((again.cells_error, again.nondeterministic), (0, 0));

@@ -24,15 +24,27 @@ struct Row<'a> {
     line: &'a Line,
     savings: Estimate,
     retention: Estimate,
-    /// Beside the scores, each with the share of events that it has no value for.
-    own: Vec<(Estimate, Option<f64>)>,
+    own: Vec<Value>,
+}
+
+/// A score of a variant.
+struct Value {
+    estimate: Estimate,
+    /// Pooled, be there as little as there may.
+    plain: Option<f64>,
+    /// Share of the events that it has no value for.
+    unscored: Option<f64>,
 }
 
 impl<'a> Row<'a> {
     fn of(lines: &Lines, line: &'a Line, own: &[About]) -> Self {
         let estimate = |measure: &str| lines.series(line, measure, None).estimate();
         let unscored = |about: &About| own_measure(UNSCORED_SHARE.name, &stratum(&about.name));
-        let of = |about: &About| (estimate(&about.name), share(&estimate(&unscored(about))));
+        let of = |about: &About| {
+            let series = lines.series(line, &about.name, None);
+            let unscored = share(&estimate(&unscored(about)));
+            Value { estimate: series.estimate(), plain: series.pooled.value, unscored }
+        };
         Row {
             line,
             savings: estimate(TOKEN_SAVINGS.name),
@@ -42,7 +54,7 @@ impl<'a> Row<'a> {
     }
 
     fn is_scored(&self) -> bool {
-        self.own.iter().any(|(value, unscored)| value.n_trajectories > 0 || unscored.is_some())
+        self.own.iter().any(|value| value.estimate.n_trajectories > 0 || value.unscored.is_some())
     }
 }
 
@@ -76,7 +88,8 @@ fn page(input: &Input) -> Result<Page, String> {
         parts: vec![part(own, &rows)],
         notes: "- A run's value is the mean of its events', weighted as the program says; a figure is pooled over runs likewise.\n\
                 - *unscored*: share of the events for which the program gave no usable value; they count in no value.\n\
-                - A variant without a compression has none. `-`: fewer than 30 events, or n_eff under 4; the reason stands in `nulls`.\n\
+                - A variant without a compression has none. `*`: the plain mean of what there is, with fewer than 30 events or n_eff under 4; \
+                the reason stands in `nulls`. `trajpress report RUN --population these` speaks of these logs alone, of which there are more.\n\
                 - *n*: trajectories / clusters / n_eff of the last score."
             .to_owned(),
     })
@@ -89,9 +102,13 @@ fn about(own: &About) -> String {
     format!("\n- {name}: unit {unit}, from {low} to {high}, better: {}", own.better)
 }
 
-/// A value with its interval; what is below the minimum are no items to be counted.
-fn value(estimate: &Estimate) -> String {
-    if estimate.value.is_some() { shown(estimate, true) } else { "-".to_owned() }
+/// A value with its interval; what is below the minimum are no items to be counted, and has none.
+fn shown_value(value: &Value) -> String {
+    match (value.estimate.value, value.plain) {
+        (None, Some(_)) => number(value.plain, 3) + "*",
+        (None, None) => "-".to_owned(),
+        _ => shown(&value.estimate, true),
+    }
 }
 
 fn part(own: &[About], rows: &[Row]) -> Part {
@@ -102,22 +119,21 @@ fn part(own: &[About], rows: &[Row]) -> Part {
     header.push("n".to_owned());
     let cells = |row: &Row| {
         let mut cells = vec![row.line.label.clone(), shown(&row.savings, true), shown(&row.retention, true)];
-        for (estimate, unscored) in &row.own {
-            cells.extend([value(estimate), number(*unscored, 3)]);
+        for value in &row.own {
+            cells.extend([shown_value(value), number(value.unscored, 3)]);
         }
-        cells.push(row.own.last().map_or_else(String::new, |(last, _)| counts(last)));
+        cells.push(row.own.last().map_or_else(String::new, |last| counts(&last.estimate)));
         cells
     };
     Part { heading: None, header, rows: rows.iter().map(cells).collect() }
 }
 
 fn table(own: &[About], rows: &[Row]) -> Table {
-    let all: Vec<(&Row, &About, &Estimate, Option<f64>)> = rows
+    let all: Vec<(&Row, &About, &Value)> = rows
         .iter()
-        .flat_map(|row| {
-            own.iter().zip(&row.own).map(move |(about, (value, share))| (row, about, value, *share))
-        })
+        .flat_map(|row| own.iter().zip(&row.own).map(move |(about, value)| (row, about, value)))
         .collect();
+    let estimates = || all.iter().map(|(.., value)| &value.estimate);
     let mut t = Table::new(ENTRY.name);
     t.text("label", "the variant", all.iter().map(|(row, ..)| Some(row.line.label.clone())));
     t.text(
@@ -131,24 +147,17 @@ fn table(own: &[About], rows: &[Row]) -> Table {
         "`higher`, `lower` or `neither`",
         all.iter().map(|(_, about, ..)| Some(about.better.clone())),
     );
-    estimate_columns(&mut t, "value", "pooled over trajectories", all.iter().map(|(_, _, value, _)| *value));
-    t.fraction(
-        "unscored",
-        "share of the events without a usable value",
-        all.iter().map(|(_, _, _, share)| *share),
-    );
-    t.count("n_events", "events behind the value", all.iter().map(|(_, _, value, _)| Some(value.n_items)));
-    t.count(
-        "n_trajectories",
-        "trajectories behind the value",
-        all.iter().map(|(_, _, value, _)| Some(value.n_trajectories as u64)),
-    );
-    t.count(
-        "n_clusters",
-        "clusters behind the value",
-        all.iter().map(|(_, _, value, _)| Some(value.n_clusters as u64)),
-    );
-    n_eff_column(&mut t, all.iter().map(|(_, _, value, _)| *value));
-    t.text("nulls", "why a value is null", all.iter().map(|(_, _, value, _)| value.reason.clone()));
+    estimate_columns(&mut t, "value", "pooled over trajectories", estimates());
+    let plain = all.iter().map(|(.., value)| value.plain);
+    t.fraction("mean", "the same, also where there is too little for a value: without an interval", plain);
+    let unscored = all.iter().map(|(.., value)| value.unscored);
+    t.fraction("unscored", "share of the events without a usable value", unscored);
+    t.count("n_events", "events behind the value", estimates().map(|of| Some(of.n_items)));
+    let n = estimates().map(|of| Some(of.n_trajectories as u64));
+    t.count("n_trajectories", "trajectories behind the value", n);
+    let n = estimates().map(|of| Some(of.n_clusters as u64));
+    t.count("n_clusters", "clusters behind the value", n);
+    n_eff_column(&mut t, estimates());
+    t.text("nulls", "why a value is null", estimates().map(|of| of.reason.clone()));
     t
 }

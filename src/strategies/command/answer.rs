@@ -13,6 +13,7 @@ use super::super::Scope;
 use crate::context::log::Log;
 use crate::context::{Block, Content, Edit, Piece};
 use crate::programs::{messages, parsed};
+use crate::text::tokens::Tokenizer;
 
 #[derive(Deserialize)]
 struct Answer {
@@ -47,13 +48,18 @@ enum Fate {
 }
 
 /// The edits that an answer to this request asks for, or why it is none.
-pub(super) fn edits(line: &str, number: u64, scope: &Scope<'_>) -> Result<Vec<Edit>, String> {
+pub(super) fn edits(
+    line: &str,
+    number: u64,
+    scope: &Scope<'_>,
+    tokenizer: &Tokenizer,
+) -> Result<Vec<Edit>, String> {
     let answer: Answer = parsed(line)?;
     if answer.event != Some(number) {
         return Err(format!("it answers event {:?}, asked was {number}", answer.event.unwrap_or_default()));
     }
     let blocks = &scope.context.blocks[scope.blocks.clone()];
-    let mut plan = Plan { log: scope.log, blocks, fates: Vec::new(), inserts: BTreeMap::new() };
+    let mut plan = Plan { log: scope.log, tokenizer, blocks, fates: Vec::new(), inserts: BTreeMap::new() };
     match (answer.messages, answer.edits) {
         (Some(messages), None) => plan.read_messages(messages)?,
         (None, Some(edits)) => plan.read_edits(edits)?,
@@ -68,6 +74,7 @@ const SHORT: usize = 1 << 20;
 
 struct Plan<'a> {
     log: &'a Log,
+    tokenizer: &'a Tokenizer,
     blocks: &'a [Block],
     fates: Vec<Fate>,
     /// New texts, by the message that they stand before.
@@ -167,15 +174,19 @@ impl Plan<'_> {
                 None | Some(Fate::Stays) => None,
                 Some(Fate::Goes) => Some(Edit::Drop { block }),
                 Some(Fate::Text(text)) if text.is_empty() => Some(Edit::Drop { block }),
-                Some(Fate::Text(text)) => Some(match copied(self.log, &self.blocks[at], &text) {
-                    Some(pieces) => Edit::Keep { block, pieces },
-                    None if matches!(self.blocks[at].content, Content::Step(_)) => Edit::Mask { block, text },
-                    // What is no message has no place for a text of its own.
-                    None => {
-                        new.push(text);
-                        Edit::Drop { block }
-                    }
-                }),
+                Some(Fate::Text(text)) => {
+                    Some(match copied(self.log, self.tokenizer, &self.blocks[at], &text) {
+                        Some(pieces) => Edit::Trim { block, pieces },
+                        None if matches!(self.blocks[at].content, Content::Step(_)) => {
+                            Edit::Mask { block, text }
+                        }
+                        // What is no message has no place for a text of its own.
+                        None => {
+                            new.push(text);
+                            Edit::Drop { block }
+                        }
+                    })
+                }
             };
             if !new.is_empty() {
                 edits.push(Edit::Insert { before: block, text: new.join("\n") });
@@ -199,15 +210,70 @@ fn text(content: &Value) -> Result<String, String> {
     .ok_or_else(|| "a `content` is neither a text nor a list of texts".to_owned())
 }
 
-/// The pieces of a block that a text is made of, if it is some of its lines in their order: then it is copied.
-fn copied(log: &Log, block: &Block, text: &str) -> Option<Vec<Piece>> {
+/// The pieces of a block that a text is made of, if it is some of its lines in their order: then it is copied. A span is a line with the
+/// blank lines behind it, or a part of a long line: so lines are found in the text, and then where they stand in pieces.
+fn copied(log: &Log, tokenizer: &Tokenizer, block: &Block, text: &str) -> Option<Vec<Piece>> {
     let all: Vec<Piece> = match &block.content {
         Content::Step(step) => log.spans_of(*step).map(|span| Piece::whole(log, span)).collect(),
         Content::Excerpt { pieces, .. } => pieces.clone(),
         Content::Placeholder { .. } | Content::Generated { .. } => return None,
     };
-    let end = |text: &str| text.trim_end_matches(['\n', '\r']).to_owned();
-    let mut rest = all.into_iter();
-    let mut find = |line: &str| rest.find(|piece| end(piece.text(log)) == line);
-    text.lines().map(|line| find(&end(line))).collect::<Option<Vec<_>>>().filter(|pieces| !pieces.is_empty())
+    let mut shown = String::new();
+    let ends: Vec<usize> = all
+        .iter()
+        .map(|piece| {
+            shown.push_str(piece.text(log));
+            shown.len()
+        })
+        .collect();
+    let mut rest = lines(&shown);
+    let mut pieces: Vec<Piece> = Vec::new();
+    for line in lines(text) {
+        let found = rest.find(|shown| shown.text == line.text)?;
+        let first = ends.partition_point(|&end| end <= found.start);
+        let last = ends.partition_point(|&end| end < found.start + found.text.len());
+        pieces.extend_from_slice(&all[first..=last]);
+        let over = ends[last].saturating_sub(found.start + found.text.len() + found.behind(line.n_ends));
+        if over > 0 {
+            let cut = pieces.last_mut()?;
+            cut.end -= over as u32;
+            cut.tokens = tokenizer.count(cut.text(log)).min(cut.tokens);
+        }
+    }
+    (!pieces.is_empty()).then_some(pieces)
+}
+
+/// A line that says something.
+struct Line<'a> {
+    start: usize,
+    text: &'a str,
+    /// Its end, and the blank lines behind it.
+    blank: &'a str,
+    n_ends: usize,
+}
+
+impl Line<'_> {
+    /// Bytes up to the end of so many lines.
+    fn behind(&self, n_ends: usize) -> usize {
+        self.blank.split_inclusive('\n').take(n_ends).map(str::len).sum()
+    }
+}
+
+fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
+    let mut parts = text.split_inclusive('\n').peekable();
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        while let Some(blank) = parts.next_if(|part| part.trim().is_empty()) {
+            start += blank.len();
+        }
+        let whole = parts.next()?;
+        let line = whole.trim_end_matches(['\n', '\r']);
+        let (from, mut end) = (start, start + whole.len());
+        while let Some(blank) = parts.next_if(|part| part.trim().is_empty()) {
+            end += blank.len();
+        }
+        start = end;
+        let blank = &text[from + line.len()..end];
+        Some(Line { start: from, text: line, blank, n_ends: blank.matches('\n').count() })
+    })
 }

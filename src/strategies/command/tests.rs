@@ -54,7 +54,11 @@ impl Program {
     }
 
     fn run(&self, more: &str) -> Run {
-        run(("command", &self.params(more)), ("turns", "n = 2"), &log())
+        self.run_on(&log(), more)
+    }
+
+    fn run_on(&self, log: &Log, more: &str) -> Run {
+        run(("command", &self.params(more)), ("turns", "n = 2"), log)
     }
 }
 
@@ -108,6 +112,37 @@ say({"event": event["event"], "messages": [
         .map(|b| b.tokens)
         .sum();
     assert_eq!(generated, new);
+}
+
+/// Spans join blank lines to the line before, and cut lines at 200 characters: neither is seen in what is copied.
+#[test]
+fn lines_that_are_kept_are_copied_be_they_long_or_blank_between() {
+    let program = Program::new(
+        r#"
+lines = messages[1]["content"].split("\n")
+assert len(lines) == 8 and lines[1] == lines[4] == "" and len(lines[3]) > 500, lines
+texts = ["\n".join(lines[:3]), "\n".join(lines[2:6]), "\n".join([lines[0], lines[3], lines[7]]), "\n".join(lines[2:7]), "\n".join([lines[3][:450], lines[5]])]
+say({"event": event["event"], "messages": [messages[0], {"id": "1", "content": texts[min(event["event"], 5) - 1]}, messages[2], messages[3]]})
+"#,
+    );
+    let long = "some words of a long line, ".repeat(20) + "and its end";
+    let turn = format!("action: cat a.py\nobservation: one = 1~~two = 2~{long}~~three = 3~~end\n");
+    let log = Log::script(&format!("user: mend it all\n{}", turn.repeat(12).trim_end()));
+    let run = program.run_on(&log, "");
+    let texts = after(&run, &log);
+    let kept = [
+        "one = 1\n\ntwo = 2".to_owned(),
+        format!("two = 2\n{long}\n\nthree = 3"),
+        format!("one = 1\n{long}\nend"),
+        format!("two = 2\n{long}\n\nthree = 3\n"),
+    ];
+    for (at, kept) in kept.iter().enumerate() {
+        assert!(texts[at].contains(kept), "{kept}: {:#?}", texts[at]);
+        let generated: u32 = run.events[at].after.iter().map(Block::generated_tokens).sum();
+        assert_eq!(generated, 0, "{kept}");
+    }
+    // A part of a line is no line.
+    assert!(run.events[4].after.iter().map(Block::generated_tokens).sum::<u32>() > 50);
 }
 
 #[test]
@@ -217,6 +252,21 @@ fn failing(program: &Program, more: &str) -> String {
     let tokenizer = crate::text::tokens::Tokenizer::load("o200k").unwrap();
     let run = crate::replay::replay(&log, &recipe, &tokenizer, &Default::default(), &mut Nobody);
     format!("{:#}", run.err().unwrap())
+}
+
+/// To load a model takes longer than to answer.
+#[test]
+fn a_start_has_time_of_its_own() {
+    let program = Program::new("say(good)");
+    let slow =
+        std::fs::read_to_string(program.path("toy.py")).unwrap().replacen("say({", "time.sleep(3); say({", 1);
+    std::fs::write(program.path("toy.py"), slow).unwrap();
+    assert!(program.run("timeout = 2.5").events.iter().all(|event| event.work.fallback.is_none()));
+    let pinned = |more: &str| pin(&mut program.params(more).parse().unwrap());
+    let error = format!("{:#}", pinned("start_timeout = 0.2").unwrap_err());
+    assert!(error.contains("does not start: no answer within 0.2 s"), "{error}");
+    let wrong = Command::of(program.params("start_timeout = -1.0").parse().unwrap()).unwrap();
+    assert!(wrong.spec().is_err());
 }
 
 #[test]
