@@ -902,12 +902,17 @@ impl<'a> Replayer<'a> {
         Ok(tokens)
     }
 
+    /// Remembers what a stage that looks at each step once has looked at.
+    fn pass_by(&self, stage: usize, blocks: &[Block], carry: &mut Carry) {
+        if self.recipe.stages[stage].passes_by() {
+            carry.stages[stage].passed.extend(blocks.iter().filter_map(Block::step));
+        }
+    }
+
     /// Takes back what changed nothing: to a policy that is no event. What was asked of a model for it is paid all the same.
     fn in_vain(&mut self, stage: usize, applied: &Applied, work: &Work, carry: &mut Carry) -> Option<u64> {
         self.context.take_back(applied);
-        if self.recipe.stages[stage].passes_by() {
-            carry.stages[stage].passed.extend(applied.before.iter().filter_map(Block::step));
-        }
+        self.pass_by(stage, &applied.before, carry);
         let Work { calls, tokens_in, tokens_out, .. } = *work;
         self.run.trigger_asked.add(Asked { calls, tokens_in, tokens_out });
         None
@@ -954,9 +959,7 @@ impl<'a> Replayer<'a> {
         if self.recipe.frame.is_some() && applied.unchanged_prefix.is_none() {
             return Ok(self.in_vain(stage, &applied, &env.work, carry));
         }
-        if self.recipe.stages[stage].passes_by() {
-            carry.stages[stage].passed.extend(applied.after.iter().filter_map(Block::step));
-        }
+        self.pass_by(stage, &applied.after, carry);
         carry.left_at = applied.places;
         self.read_messages(pick.blocks.first().copied().unwrap_or(0));
         self.see_gone(turn, tokens_before);

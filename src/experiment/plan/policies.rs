@@ -109,25 +109,10 @@ fn of_table(
             params.insert(key, value);
         }
     }
-    let windows = match written.window.map(Spanned::into_inner) {
-        None => vec![Window::Tokens(policy.window)],
-        Some(Windows::One(window)) => vec![window],
-        Some(Windows::More(windows)) => windows,
-    };
-    anyhow::ensure!(
-        !windows.contains(&Window::Tokens(0)),
-        source.error(at, "a window of 0 tokens holds no prompt\nhint: `window = 128000`, or a share of the longest prompt: `window = 0.5`")
-    );
+    let windows = windows(source, at, written.window.map(Spanned::into_inner), &policy)?;
     let models = written.model.map_or(vec![None], |models| {
         models.into_vec().into_iter().map(|name| Some(name).filter(|name| name != NO_MODEL)).collect()
     });
-    anyhow::ensure!(
-        written.forms.is_none() || policy.summarises(),
-        source.error(
-            at,
-            format!("policy `{name}` has no summary that `forms` could stand for\nhint: leave `forms` out")
-        )
-    );
     let forms = forms(source, written.forms.unwrap_or_default())?;
     let mut all = Vec::new();
     for window in windows {
@@ -171,6 +156,28 @@ fn of_table(
         }
     }
     Ok(all)
+}
+
+/// The windows that are asked for, or the policy's own.
+fn windows(
+    source: &Source<'_>,
+    at: &Range<usize>,
+    written: Option<Windows>,
+    policy: &Policy,
+) -> anyhow::Result<Vec<Window>> {
+    let windows = match written {
+        None => vec![Window::Tokens(policy.window)],
+        Some(Windows::One(window)) => vec![window],
+        Some(Windows::More(windows)) => windows,
+    };
+    anyhow::ensure!(
+        !windows.contains(&Window::Tokens(0)),
+        source.error(
+            at,
+            "a window of 0 tokens holds no prompt\nhint: `window = 128000`, or a share of the longest prompt: `window = 0.5`"
+        )
+    );
+    Ok(windows)
 }
 
 /// The forms that are asked for, or all.
@@ -287,10 +294,6 @@ mod tests {
         };
         assert!(
             error("codex", "window = [32000, 0]").contains("a window of 0 tokens holds no prompt\nhint: ")
-        );
-        assert!(
-            error("langchain-trim", "forms = [\"oracle\"]")
-                .contains("no summary that `forms` could stand for")
         );
         assert!(error("codex", "set = { \"strategy.form\" = \"oracle\" }").contains("hint: `forms ="));
         assert!(error("codex", "set = { \"counter.bi\" = \"usage\" }").contains("unknown field `bi`"));
