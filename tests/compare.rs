@@ -107,6 +107,17 @@ fn a_strategy_that_was_worsened_is_found_and_nothing_else() {
     // A night without a change passes, and the other way round it is better.
     let same = place.done(&["compare", &tuesday, &wednesday]);
     assert!(told(&same).starts_with("Nothing changed: "), "{}", told(&same));
+    // With another setting it is another variant: of the one before the gate can tell nothing, and says so.
+    let renamed = place.at("renamed");
+    let file = place.experiment("renamed", BAD, "o200k");
+    let text = fs::read_to_string(&file).unwrap().replace("keep_last = 5", "keep_last = 6");
+    fs::write(&file, text).unwrap();
+    place.done(&["run", &file, "--data", &place.at("data"), "--out", &renamed]);
+    let gone = place.done(&["compare", &tuesday, &renamed, "--junit", &junit]);
+    assert!(told(&gone).starts_with("Cannot tell: of 1 variant there is nothing now"), "{}", told(&gone));
+    assert!(told(&gone).contains("hint: variants are paired by their labels"), "{}", told(&gone));
+    assert!(fs::read_to_string(&junit).unwrap().contains("<skipped message=\"it is gone\"/>"));
+    assert_eq!(place.call(&["compare", &tuesday, &renamed, "--strict"]).status.code(), Some(1));
     let needs = place.at("needs.toml");
     fs::write(&needs, "[[rules]]\nscore = \"need_retention\"\nmargin = 0.05\n").unwrap();
     place.done(&["compare", &tuesday, &monday, "--gate", &needs]);

@@ -155,6 +155,10 @@ fn headline(of: &Compared) -> String {
     let worse: Vec<String> = of.rows.iter().filter(|row| row.answer == Answer::Worse).map(told).collect();
     match of.answer() {
         Some(Answer::Worse) => format!("Worse: {}.", worse.join("; ")),
+        _ if !of.only_base.is_empty() => format!(
+            "Cannot tell: of {} there is nothing now; nothing else is worse.",
+            count(of.only_base.len() as u64, "variant")
+        ),
         _ if same == all => format!("Nothing changed: {} the same.", count(all, "answer")),
         Some(Answer::CannotTell) => {
             format!("Cannot tell {} of {}; nothing is worse.", n(Answer::CannotTell), count(all, "answer"))
@@ -319,6 +323,13 @@ fn as_markdown(of: &Compared) -> String {
 fn warnings(of: &Compared) -> Vec<String> {
     let mut said: Vec<String> =
         of.changed.iter().map(|what| format!("warning: other settings under one label: {what}")).collect();
+    if !of.only_base.is_empty() {
+        said.push(format!(
+            "warning: not compared, for they are gone: {}\nhint: variants are paired by their labels; a policy under [[policies]] \
+             keeps its `name` whatever its keys are",
+            shortened(&of.only_base)
+        ));
+    }
     let noisy = of.noisy().count();
     if noisy > 0 {
         said.push(format!(
@@ -349,8 +360,17 @@ fn as_json(of: &Compared) -> Value {
 /// A test case an answer: worse fails; what cannot be told is skipped, or fails where that is asked for.
 fn junit(of: &Compared, strict: bool) -> String {
     let fails = |row: &&Row| row.answer == Answer::Worse || strict && row.answer == Answer::CannotTell;
-    let n_failed = of.rows.iter().filter(fails).count();
-    let skipped = of.rows.iter().filter(|row| row.answer == Answer::CannotTell && !fails(row)).count();
+    let n_gone = of.only_base.len();
+    let n_failed = of.rows.iter().filter(fails).count() + if strict { n_gone } else { 0 };
+    let skipped = of.rows.iter().filter(|row| row.answer == Answer::CannotTell && !fails(row)).count()
+        + if strict { 0 } else { n_gone };
+    let gone = |label: &String| {
+        let what = if strict { "failure" } else { "skipped" };
+        let name = escape::xml(label);
+        format!(
+            "  <testcase classname=\"variant\" name=\"{name}\"><{what} message=\"it is gone\"/></testcase>\n"
+        )
+    };
     let case = |row: &Row| {
         let within = match row.answer {
             Answer::NotWorse => String::new(),
@@ -363,7 +383,7 @@ fn junit(of: &Compared, strict: bool) -> String {
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"trajpress compare\" tests=\"{}\" failures=\"{n_failed}\" \
          skipped=\"{skipped}\">\n{}</testsuite>\n",
-        of.rows.len(),
-        of.rows.iter().map(case).collect::<String>()
+        of.rows.len() + n_gone,
+        of.rows.iter().map(case).chain(of.only_base.iter().map(gone)).collect::<String>()
     )
 }

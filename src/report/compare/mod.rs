@@ -125,7 +125,8 @@ pub struct Seeds {
 impl Compared {
     /// Of the whole gate: the worst of its rows; null of none.
     pub fn answer(&self) -> Option<Answer> {
-        self.rows.iter().map(|row| row.answer).max()
+        let gone = (!self.only_base.is_empty()).then_some(Answer::CannotTell);
+        self.rows.iter().map(|row| row.answer).max().max(gone)
     }
 
     /// Rows whose sessions say less than the margin even without a change: other logs alone would move them by more.
