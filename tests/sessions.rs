@@ -27,7 +27,7 @@ name = "session"
 fn session(day: u32, project: &str, said: &str) -> String {
     let line = |kind: &str, content: String, at: u32| {
         format!(
-            r#"{{"type":"{kind}","sessionId":"s{day}","uuid":"{day}-{at}","parentUuid":{},"cwd":"/work/{project}","timestamp":"2026-03-{day:02}T10:00:{at:02}.000Z","message":{{"role":"{kind}","content":{content}}}}}"#,
+            r#"{{"type":"{kind}","sessionId":"s{day}","uuid":"{day}-{at}","parentUuid":{},"cwd":"/srv/{project}","timestamp":"2026-03-{day:02}T10:00:{at:02}.000Z","message":{{"role":"{kind}","content":{content}}}}}"#,
             if at == 0 { "null".to_owned() } else { format!(r#""{day}-{}""#, at - 1) }
         ) + "\n"
     };
