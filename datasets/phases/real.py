@@ -59,11 +59,12 @@ def told_of(program, data, labels):
 
     columns = ["source", "task_id", "trajectory"]
     rows = pq.read_table(Path(data) / "trajectories.parquet", columns=columns).to_pylist()
-    # Ids hash what was read of a log: another version may give others.
+    # Ids hash what was read of a log: another version may give others. A task may have several runs in a file.
+    known = {r["trajectory"] for r in rows}
     ids = {(r["source"], r["task_id"]): r["trajectory"] for r in rows}
     runs = {}
     for key, r in labels.items():
-        runs.setdefault((key[0], ids[r["path"], r["task"]]), []).append(key[1])
+        runs.setdefault((key[0], key[0] if key[0] in known else ids[r["path"], r["task"]]), []).append(key[1])
     told = {}
     for (run, now), turns in runs.items():
         of_run = rules.told(rules.timeline(program, data, now), turns)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What the rules say of the labelled turns: `python3 datasets/phases/rules.py TRAJPRESS DATA [LABELS] [--model NAME]`.
+"""What the program says of the labelled turns: `python3 datasets/phases/rules.py TRAJPRESS DATA [LABELS] [--model NAME]`.
 
 TRAJPRESS is the program, DATA a folder with the built-in runs, ingested and annotated (needs pyarrow); LABELS is labels.jsonl if not named. With a model
-intents are those that it tells, in place of the rules, and how well the two agree is printed first. Prints the
-tables of agreement.py over all turns: intents by rules beside the labelled ones, and the turns before which the triggers `subtask` and `boundary`
+intents are those that it tells, in place of learned odds, and how well the two agree is printed first. Prints the
+tables of agreement.py over all turns: intents by learned odds beside the labelled ones, and the turns before which the triggers `subtask` and `boundary`
 fire, by their defaults, beside labelled subtask ends and boundaries. A trigger fires at the next decision, so its mark is of the turn before. And
 of the turns after which triggers cut (by their defaults, `turns` with N = 21, M = 10), and of all turns, the share that is more than one
 turn away from every labelled subtask end, with a 95 % interval by bootstrap over runs.
@@ -34,7 +34,7 @@ def timeline(program, data, run, model=None):
         return json.loads(path.read_text(encoding="utf-8"))
 
 
-def told(rows, first, by="rules"):
+def told(rows, first, by="learned odds"):
     """{turn: label} of an exported timeline; `first` are the labelled turns of the run."""
     groups = {group["name"]: {row["name"]: row["spans"] for row in group["rows"]} for group in rows["groups"]}
     intents = {turn: name for name, spans in groups["Intent, by " + by].items() for s in spans for turn in range(s["from"], s["to"] + 1)}
@@ -107,7 +107,7 @@ def main(args):
         print(__doc__, file=sys.stderr)
         return 2
     first = read(args[2] if len(args) == 3 else HERE / "labels.jsonl")
-    second, by_rules = {}, {}
+    second, by_odds = {}, {}
     # Ids hash what was read of a log, so that another version may give others: a run is known by its source and task.
     columns = ["source", "task_id", "trajectory"]
     ids = {(r["source"], r["task_id"]): r["trajectory"] for r in pq.read_table(Path(args[1]) / "trajectories.parquet", columns=columns).to_pylist()}
@@ -116,13 +116,13 @@ def main(args):
         runs.setdefault(ids[row["source"], row["task_id"]], {})[key[2]] = key
     for run, turns in runs.items():
         drawn = timeline(args[0], args[1], run, model)
-        for turn, row in told(drawn, turns, model or "rules").items():
+        for turn, row in told(drawn, turns, model or "learned odds").items():
             second[turns[turn]] = row
         for turn, row in told(drawn, turns).items():
-            by_rules[turns[turn]] = row
+            by_odds[turns[turn]] = row
     if model:
-        pairs = [(by_rules[key]["intent"], second[key]["intent"]) for key in sorted(first)]
-        print("rules and %s: %.2f of the intents the same, kappa %.2f\n" % (model, sum(a == b for a, b in pairs) / len(pairs), kappa(pairs)))
+        pairs = [(by_odds[key]["intent"], second[key]["intent"]) for key in sorted(first)]
+        print("learned odds and %s: %.2f of the intents the same, kappa %.2f\n" % (model, sum(a == b for a, b in pairs) / len(pairs), kappa(pairs)))
     print(table(first, second))
     return 0
 

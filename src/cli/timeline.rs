@@ -35,8 +35,8 @@ fn timeline(log: &Log, model: Option<&dyn Model>) -> anyhow::Result<Timeline> {
         let keys = keys.iter().map(|&(look, name)| Key { look, name }).collect();
         Group { name: name.to_owned(), keys, rows }
     };
-    let by_rules = log.facts().turns.iter().map(|facts| facts.intent);
-    let mut groups = vec![group("Intent, by rules", &[], intents(by_rules))];
+    let by_odds = log.facts().turns.iter().map(|facts| facts.intent);
+    let mut groups = vec![group("Intent, by learned odds", &[], intents(by_odds))];
     if let Some(model) = model {
         // Turn 0 is what stands before the first turn.
         let told = triggers::intents_by_model(log, 1..log.turns.len() as u32, model)?;
@@ -203,7 +203,7 @@ mod tests {
         });
         let t = timeline(&log, Some(&model)).unwrap();
         let names: Vec<&str> = t.groups.iter().map(|group| group.name.as_str()).take(3).collect();
-        assert_eq!(names, ["Intent, by rules", "Intent, by judge", "Files"]);
+        assert_eq!(names, ["Intent, by learned odds", "Intent, by judge", "Files"]);
         let of = |group: usize, name: &str| {
             t.groups[group].rows.iter().find(|row| row.name == name).unwrap().spans.clone()
         };

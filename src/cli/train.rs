@@ -14,32 +14,37 @@ use crate::context::log::Log;
 use crate::experiment::Dataset;
 use crate::files::reach;
 use crate::files::whole;
-use crate::learn::{Linear, OfStatements, Weights, labels, needs};
+use crate::learn::{Linear, OfStatements, Weights, intents, labels, needs};
 use crate::text::escape;
+use crate::turns::intents::Rater;
 
 use super::{ExitStatus, Output, count, print, tell};
 
-/// Train the raters on your own logs: what is needed later, or what matters
+/// Train the raters on your own logs: what is needed later, what matters, or what turns are about
 ///
 /// Learns from a folder that `ingest` and `annotate` wrote: which lines agents needed later (for `hindsight`), or, from logs in the annotated form,
-/// which statements matter (for `salience` and `protected-core`). It says by cross-validation, with repositories
-/// that the weights have not seen, what share of the needs is served at a tenth of the tokens (of the labelled spans, found by 12 items a point) by
-/// them and by the weights that travel with the program, and the
+/// which statements matter (for `salience` and `protected-core`), or, from labels of turns, what an agent is about (for the trigger `intent`). It says by cross-validation, with repositories
+/// that the weights have not seen, what share of the needs is served at a tenth of the tokens (of the labelled spans, found by 12 items a point;
+/// of the labelled turns, told right) by them and by the weights that travel with the program, and the
 /// interval of the difference. The file is then named in an experiment as `weights = "PATH#HASH"`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   trajpress train data --out weights.json
   trajpress train data --out weights.json --exclude-repos test-repos.txt
-  trajpress train labelled --target salience --out weights.json")]
+  trajpress train labelled --target salience --out weights.json
+  trajpress train data --target intents --labels turns.jsonl --out intents.json")]
 pub struct Args {
     /// Folder that `ingest` and `annotate` wrote
     data: PathBuf,
-    /// What is learned: needs, or salience from labels
+    /// What is learned: needs, salience from labels, or intents of turns
     #[arg(long, value_enum, default_value_t = Target::Needs)]
     target: Target,
     /// Write the weights to FILE
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
+    /// For intents: labels of turns, one a line: {"path", "task", "trajectory", "turn", "intent"}; may be given several times
+    #[arg(long, value_name = "FILE")]
+    labels: Vec<PathBuf>,
     /// Leave out the repositories that FILE names, one a line
     #[arg(long, value_name = "FILE")]
     exclude_repos: Option<PathBuf>,
@@ -56,6 +61,7 @@ pub struct Args {
 enum Target {
     Needs,
     Salience,
+    Intents,
 }
 
 /// Parts that repositories are divided into.
@@ -72,17 +78,24 @@ trait Sample: Send + Sized {
     type Rater;
     /// What it is called, in what it is measured, and what is wanting where nothing was learned.
     const TOLD: Told;
+    /// Whether it is learned from labelled turns alone.
+    const IS_LABELLED: bool = false;
 
-    fn of(log: &Log) -> Self;
+    /// What a log teaches; `turns` are the labels of turns, where there are any.
+    fn of(log: &Log, turns: &intents::Labels) -> Self;
     /// What is rated, and how much of it is looked for.
     fn counts(&self) -> (usize, usize);
     fn learn(samples: &[&Self]) -> Option<Self::Learned>;
     fn rater(learned: &Self::Learned) -> &Self::Rater;
     fn shipped(weights: &Weights) -> &Self::Rater;
+    /// Of each unit the class that a reader gives and the one that is told, where it has one.
+    fn told(&self, _: &Self::Rater) -> Vec<[usize; 2]> {
+        Vec::new()
+    }
     /// What is served, and all.
     fn served(&self, rater: &Self::Rater) -> (f64, f64);
-    /// The raters by their names in a file of weights.
-    fn named(learned: Self::Learned) -> anyhow::Result<Vec<(&'static str, serde_json::Value)>>;
+    /// A file of weights.
+    fn file(learned: Self::Learned, manifest: serde_json::Value) -> anyhow::Result<String>;
 }
 
 /// How results are told.
@@ -106,7 +119,7 @@ impl Sample for needs::Sample {
         nothing: "nothing was needed again\nhint: logs of 16 turns and more are read",
     };
 
-    fn of(log: &Log) -> Self {
+    fn of(log: &Log, _: &intents::Labels) -> Self {
         needs::Sample::of(log)
     }
 
@@ -130,8 +143,8 @@ impl Sample for needs::Sample {
         needs::Sample::served(self, rater, SHARE)
     }
 
-    fn named(learned: Linear) -> anyhow::Result<Vec<(&'static str, serde_json::Value)>> {
-        Ok(vec![("atoms", serde_json::to_value(learned)?)])
+    fn file(learned: Linear, manifest: serde_json::Value) -> anyhow::Result<String> {
+        Weights::text_with(vec![("atoms", serde_json::to_value(learned)?)], manifest)
     }
 }
 
@@ -146,7 +159,7 @@ impl Sample for labels::Sample {
         nothing: "nothing is labelled\nhint: labels are spans and compression points of the annotated form, as datasets/labels/join.py writes it",
     };
 
-    fn of(log: &Log) -> Self {
+    fn of(log: &Log, _: &intents::Labels) -> Self {
         labels::Sample::of(log)
     }
 
@@ -170,19 +183,72 @@ impl Sample for labels::Sample {
         self.found(rater)
     }
 
-    fn named(learned: labels::Learned) -> anyhow::Result<Vec<(&'static str, serde_json::Value)>> {
+    fn file(learned: labels::Learned, manifest: serde_json::Value) -> anyhow::Result<String> {
         let labels::Learned { statements, types, goals } = learned;
         let raters =
             [serde_json::to_value(statements)?, serde_json::to_value(types)?, serde_json::to_value(goals)?];
-        Ok(["statements", "types", "goals"].into_iter().zip(raters).collect())
+        Weights::text_with(["statements", "types", "goals"].into_iter().zip(raters).collect(), manifest)
+    }
+}
+
+impl Sample for intents::Sample {
+    type Learned = Rater;
+    type Rater = Rater;
+    const TOLD: Told = Told {
+        target: "intents",
+        unit: "turn",
+        found: "with an intent",
+        measure: "labelled turns told right",
+        nothing: "no turn is labelled\nhint: give `--labels FILE`, whose lines name a run of this folder, a turn and its intent",
+    };
+
+    const IS_LABELLED: bool = true;
+
+    fn of(log: &Log, turns: &intents::Labels) -> Self {
+        intents::Sample::of(log, turns)
+    }
+
+    fn counts(&self) -> (usize, usize) {
+        (self.n_turns(), self.n_intents())
+    }
+
+    fn learn(samples: &[&Self]) -> Option<Rater> {
+        intents::learn(samples)
+    }
+
+    fn rater(learned: &Rater) -> &Rater {
+        learned
+    }
+
+    fn shipped(_: &Weights) -> &Rater {
+        Rater::shipped()
+    }
+
+    fn told(&self, rater: &Rater) -> Vec<[usize; 2]> {
+        intents::Sample::told(self, rater)
+    }
+
+    fn served(&self, rater: &Rater) -> (f64, f64) {
+        let right = self.told(rater).iter().filter(|[read, told]| read == told).count();
+        (right as f64, self.n_turns() as f64)
+    }
+
+    fn file(learned: Rater, manifest: serde_json::Value) -> anyhow::Result<String> {
+        Ok(escape::json_line(&Rater { manifest, ..learned })? + "\n")
     }
 }
 
 /// What the logs of a repository teach.
 type Groups<S> = BTreeMap<String, Vec<S>>;
 
-/// Served by the own weights, by the shipped ones, and all.
-type Served = [f64; 3];
+/// What weights that have not seen a repository do in it.
+#[derive(Default)]
+struct Served {
+    /// Served by the own weights, by the shipped ones, and all.
+    sums: [f64; 3],
+    /// Of each unit that has a class the one that was read, and the one that the own weights tell.
+    told: Vec<[usize; 2]>,
+}
 
 /// Runs the subcommand; says on stderr how far it is, and what the weights are worth.
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
@@ -190,6 +256,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     pool.install(|| match args.target {
         Target::Needs => train::<needs::Sample>(args, output),
         Target::Salience => train::<labels::Sample>(args, output),
+        Target::Intents => train::<intents::Sample>(args, output),
     })
 }
 
@@ -197,7 +264,11 @@ fn train<S: Sample + Sync>(args: &Args, output: Output) -> anyhow::Result<ExitSt
     let start = Instant::now();
     let data = Dataset::open(&args.data)?;
     let excluded = args.exclude_repos.as_deref().map(names).transpose()?.unwrap_or_default();
-    let (groups, logs) = read::<S>(&data, &excluded, output.quiet)?;
+    let mut turns = intents::Labels::default();
+    for path in &args.labels {
+        turns.read(&path.display().to_string(), &reach::text(path)?)?;
+    }
+    let (groups, logs) = read::<S>(&data, &excluded, &mut turns, output.quiet)?;
     let samples: Vec<&S> = groups.values().flatten().collect();
     let learned = S::learn(&samples).with_context(|| {
         let (what, hint) = S::TOLD.nothing.split_once('\n').unwrap_or((S::TOLD.nothing, ""));
@@ -212,7 +283,7 @@ fn train<S: Sample + Sync>(args: &Args, output: Output) -> anyhow::Result<ExitSt
         "program": env!("CARGO_PKG_VERSION"), "target": S::TOLD.target, "seed": args.seed, "tables": data.inputs()?, "logs": logs,
         "rated": rated, S::TOLD.found: found, "cross_validated": verdict,
     });
-    let text = Weights::text_with(S::named(learned)?, manifest)?;
+    let text = S::file(learned, manifest)?;
     whole::write(&args.out, text.as_bytes())?;
     let hash = blake3::hash(text.as_bytes()).to_hex();
     let name = format!("{}#{}", args.out.display(), &hash[..16]);
@@ -243,17 +314,25 @@ fn names(path: &Path) -> anyhow::Result<BTreeSet<String>> {
 fn read<S: Sample>(
     data: &Dataset,
     excluded: &BTreeSet<String>,
+    turns: &mut intents::Labels,
     quiet: bool,
 ) -> anyhow::Result<(Groups<S>, Vec<serde_json::Value>)> {
     let all: Vec<usize> = (0..data.entries().len()).collect();
     let rows = data.trajectory_rows(&all)?;
+    let missing =
+        turns.find(rows.iter().map(|r| (r.trajectory.as_str(), r.source.as_str(), r.task_id.as_deref())));
+    if missing > 0 && !quiet {
+        tell(&format!("{} of the labels not found in the folder", count(missing as u64, "run")));
+    }
+    let turns = &*turns;
     let chosen: Vec<usize> = all
         .into_iter()
+        .filter(|&at| !S::IS_LABELLED || turns.has(&rows[at].trajectory))
         .filter(|&at| !rows[at].repository.as_ref().is_some_and(|repository| excluded.contains(repository)))
         .collect();
     let done = AtomicUsize::new(0);
     let sample = |&at: &usize| {
-        let sample = S::of(&data.log(at, false)?);
+        let sample = S::of(&data.log(at, false)?, turns);
         let n = done.fetch_add(1, Ordering::Relaxed) + 1;
         if !quiet && n.is_multiple_of(TOLD) {
             tell(&format!("{n} of {} logs read", chosen.len()));
@@ -302,7 +381,12 @@ fn cross_validated<S: Sample>(groups: &Groups<S>, seed: u64) -> anyhow::Result<V
                 each.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
             };
             let (theirs, all) = sum(S::shipped(&shipped));
-            served.push([own.as_ref().map_or(0.0, |own| sum(S::rater(own)).0), theirs, all]);
+            let sums = [own.as_ref().map_or(0.0, |own| sum(S::rater(own)).0), theirs, all];
+            let told = groups[*name].iter().zip(own.iter().cycle());
+            served.push(Served {
+                sums,
+                told: told.flat_map(|(sample, own)| sample.told(S::rater(own))).collect(),
+            });
         }
     }
     Ok(served)
@@ -316,26 +400,41 @@ struct Verdict {
     shipped: f64,
     /// 95 % of the difference, repositories drawn with replacement.
     difference: [f64; 2],
+    /// Cohen's kappa of classes with the reader's, and 95 % of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kappa: Option<[f64; 3]>,
 }
 
 impl Verdict {
     fn new(served: &[Served], seed: u64) -> Self {
         let pooled = |rows: &mut dyn Iterator<Item = &Served>| {
-            let sum = rows.fold([0.0; 3], |sum, row| [sum[0] + row[0], sum[1] + row[1], sum[2] + row[2]]);
+            let sum = rows.fold([0.0; 3], |sum, row| std::array::from_fn(|at| sum[at] + row.sums[at]));
             [sum[0], sum[1]].map(|part| if sum[2] > 0.0 { part / sum[2] } else { 0.0 })
         };
+        let kappa = |rows: &[&Served]| {
+            let pairs: Vec<[usize; 2]> = rows.iter().flat_map(|row| &row.told).copied().collect();
+            (!pairs.is_empty()).then(|| intents::kappa(&pairs)).flatten()
+        };
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let mut draw = || {
+        let (mut differences, mut kappas) = (Vec::new(), Vec::new());
+        for _ in 0..DRAWS {
             let drawn: Vec<&Served> =
                 (0..served.len()).map(|_| &served[rng.random_range(0..served.len())]).collect();
-            let [own, shipped] = pooled(&mut drawn.into_iter());
-            own - shipped
+            let [own, shipped] = pooled(&mut drawn.iter().copied());
+            differences.push(own - shipped);
+            kappas.extend(kappa(&drawn));
+        }
+        let middle = |mut drawn: Vec<f64>| {
+            drawn.sort_by(f64::total_cmp);
+            [drawn[drawn.len() / 40], drawn[drawn.len() - 1 - drawn.len() / 40]]
         };
-        let mut drawn: Vec<f64> = (0..DRAWS).map(|_| draw()).collect();
-        drawn.sort_by(f64::total_cmp);
         let [own, shipped] = pooled(&mut served.iter());
-        let difference = [drawn[DRAWS / 40], drawn[DRAWS - 1 - DRAWS / 40]];
-        Verdict { repositories: served.len(), own, shipped, difference }
+        let kappa = kappa(&served.iter().collect::<Vec<_>>()).filter(|_| !kappas.is_empty());
+        let kappa = kappa.map(|kappa| {
+            let [low, high] = middle(kappas);
+            [kappa, low, high]
+        });
+        Verdict { repositories: served.len(), own, shipped, difference: middle(differences), kappa }
     }
 
     fn told(&self, measure: &str) -> String {
@@ -346,8 +445,11 @@ impl Verdict {
             () if high < 0.0 => "those that travel with the program are better",
             () => "no difference can be told",
         };
+        let kappa = self.kappa.map_or(String::new(), |[kappa, low, high]| {
+            format!("\nkappa with the reader in repositories not seen: {kappa:.2} [{low:.2}, {high:.2}]")
+        });
         format!(
-            "{measure} in repositories not seen: {:.3}, by the shipped weights {:.3} (difference {low:+.3} to {high:+.3}): {word}",
+            "{measure} in repositories not seen: {:.3}, by the shipped weights {:.3} (difference {low:+.3} to {high:+.3}): {word}{kappa}",
             self.own, self.shipped
         )
     }
@@ -359,7 +461,10 @@ mod tests {
 
     #[test]
     fn a_verdict_needs_the_interval_on_one_side() {
-        let told = |served: &[Served]| Verdict::new(served, 1).told("needs served");
+        let told = |sums: &[[f64; 3]]| {
+            let served: Vec<Served> = sums.iter().map(|&sums| Served { sums, ..Served::default() }).collect();
+            Verdict::new(&served, 1).told("needs served")
+        };
         assert!(
             told(&[[3.0, 1.0, 4.0]; 6])
                 .contains("0.750, by the shipped weights 0.250 (difference +0.500 to +0.500): they beat")

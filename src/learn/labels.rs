@@ -7,10 +7,10 @@ use rustc_hash::FxHashMap;
 
 use super::regression::{CLIP, Pieces, Rows, fit, placed, standard};
 use super::statements::{N, Rated, Source, Statements, names};
-use super::surface::BUCKETS;
-use super::{Bytes, OfStatements, OfTypes, TYPES};
+use super::{OfStatements, OfTypes, TYPES};
 use crate::context::annotations::{Annotations, Salient};
 use crate::context::log::Log;
+use crate::text::pieces::{BUCKETS, Bytes};
 use crate::text::runs::{fits, words};
 
 /// How much a row counts beside the penalty on weights.

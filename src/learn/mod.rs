@@ -10,10 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::params;
 use crate::text::escape;
+use crate::text::pieces::{BUCKETS, Bytes};
 
 pub mod atoms;
 pub mod cover;
 mod history;
+pub mod intents;
 pub mod labels;
 pub mod lines;
 pub mod needs;
@@ -65,11 +67,6 @@ pub struct OfStatements {
     word_step: f64,
     words: Bytes,
 }
-
-/// Bytes with a sign, in base64.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(try_from = "String", into = "String")]
-struct Bytes(Vec<i8>);
 
 /// What a statement that matters is taken for: the largest of some odds of its numbers.
 #[derive(Debug, Deserialize, Serialize)]
@@ -188,10 +185,9 @@ impl OfStatements {
         let names = statements::names();
         same_names(&self.names, &names)?;
         self.scale().check(names.len(), &self.weights, self.intercept)?;
-        let sound = self.buckets == surface::BUCKETS
-            && self.words.0.len() == self.buckets
-            && self.word_step.is_finite();
-        anyhow::ensure!(sound, "weights need {} words", surface::BUCKETS);
+        let sound =
+            self.buckets == BUCKETS && self.words.0.len() == self.buckets && self.word_step.is_finite();
+        anyhow::ensure!(sound, "weights need {} words", BUCKETS);
         Ok(())
     }
 
@@ -226,37 +222,6 @@ impl OfTypes {
         (0..TYPES.len()).max_by(|&a, &b| odds(a).total_cmp(&odds(b)).then(b.cmp(&a))).unwrap_or(0)
     }
 }
-
-impl TryFrom<String> for Bytes {
-    type Error = &'static str;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        let (mut bytes, mut bits, mut n) = (Vec::with_capacity(text.len() / 4 * 3), 0u32, 0);
-        for c in text.trim_end_matches('=').bytes() {
-            let six = DIGITS.iter().position(|digit| *digit == c).ok_or("`words` is no base64")?;
-            (bits, n) = (bits << 6 | six as u32, n + 6);
-            if n >= 8 {
-                n -= 8;
-                bytes.push((bits >> n) as u8 as i8);
-            }
-        }
-        Ok(Bytes(bytes))
-    }
-}
-
-impl From<Bytes> for String {
-    fn from(bytes: Bytes) -> Self {
-        let digits = |three: &[i8]| {
-            let bits = three.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte as u8));
-            let bits = bits << (8 * (3 - three.len()));
-            let digit = |at: usize| char::from(DIGITS[(bits >> (18 - 6 * at)) as usize & 63]);
-            (0..4).map(|at| if at <= three.len() { digit(at) } else { '=' }).collect::<String>()
-        };
-        bytes.0.chunks(3).map(digits).collect()
-    }
-}
-
-const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// The probability of odds.
 pub fn probability(odds: f64) -> f64 {

@@ -1,7 +1,6 @@
 //! How a statement looks: the shape of its text, and hashed pieces of it. (reports/hindsight/model.md)
 
-use flate2::Crc;
-
+use crate::text::pieces::{bucket, tokens};
 use crate::text::runs::is_unspaced;
 use crate::turns::actions::ActionKind;
 
@@ -13,8 +12,6 @@ pub enum Source {
     Tool,
 }
 
-/// How many buckets pieces go to.
-pub const BUCKETS: usize = 1 << 16;
 /// Pieces of a text that are read, at most.
 const MOST: usize = 120;
 /// Words of the statement before that count.
@@ -52,41 +49,6 @@ fn runs<'a>(text: &'a str, is: fn(char) -> bool, see: &mut dyn FnMut(&'a str)) {
     start.into_iter().for_each(|from| see(&text[from..]));
 }
 
-/// Letters as runs in lower case, digits as `0`, and each mark.
-fn tokens(text: &str) -> Vec<String> {
-    #[derive(PartialEq)]
-    enum Sort {
-        Letter,
-        Digit,
-        Other,
-    }
-    let mut found: Vec<String> = Vec::new();
-    let mut last = Sort::Other;
-    for c in text.chars() {
-        let sort = match c {
-            _ if c.is_numeric() => Sort::Digit,
-            _ if c.is_alphabetic() && !is_unspaced(c) => Sort::Letter,
-            _ => Sort::Other,
-        };
-        let goes_on = sort != Sort::Other && sort == last;
-        if !goes_on && !c.is_whitespace() && c != '_' {
-            if found.len() == MOST {
-                break;
-            }
-            found.push(String::new());
-        }
-        if let Some(token) = found.last_mut().filter(|_| !c.is_whitespace() && c != '_') {
-            match sort {
-                Sort::Digit if goes_on => {}
-                Sort::Digit => token.push('0'),
-                _ => token.extend(c.to_lowercase()),
-            }
-        }
-        last = sort;
-    }
-    found
-}
-
 /// The buckets of the pieces of a statement, ascending, each once: words and pairs of words with who says them, runs of four letters,
 /// words of the statement before, and the call that it answers.
 pub(super) fn pieces(text: &str, before: &str, source: Source, action: Option<ActionKind>) -> Vec<u16> {
@@ -95,7 +57,7 @@ pub(super) fn pieces(text: &str, before: &str, source: Source, action: Option<Ac
         Source::Agent => "a",
         Source::Tool => "t",
     };
-    let tokens = tokens(text);
+    let tokens = tokens(text, MOST);
     let mut found = vec![bucket(&[who]), bucket(&[who, " a ", action.map_or("None", ActionKind::name)])];
     let mut last = "<";
     for token in tokens.iter().map(String::as_str).chain([">"]) {
@@ -117,12 +79,6 @@ pub(super) fn pieces(text: &str, before: &str, source: Source, action: Option<Ac
     found.sort_unstable();
     found.dedup();
     found
-}
-
-fn bucket(parts: &[&str]) -> u16 {
-    let mut crc = Crc::new();
-    parts.iter().for_each(|part| crc.update(part.as_bytes()));
-    (crc.sum() as usize % BUCKETS) as u16
 }
 
 /// Numbers of the shape of a text, with the line before it.
@@ -198,11 +154,11 @@ mod tests {
             |words: &[(&str, usize)]| words.iter().map(|(w, n)| ((*w).to_owned(), *n)).collect::<Vec<_>>();
         assert_eq!(of("Größe_2x 不得"), owned(&[("größe", 5), ("2x", 2), ("不", 1), ("得", 1)]));
         assert_eq!(
-            tokens("Set max_rows=2048, 不得!"),
+            tokens("Set max_rows=2048, 不得!", MOST),
             ["set", "max", "rows", "=", "0", ",", "不", "得", "!"]
         );
-        assert_eq!(tokens(&"a, ".repeat(200)).len(), MOST);
-        assert!(tokens(" _ ").is_empty());
+        assert_eq!(tokens(&"a, ".repeat(200), MOST).len(), MOST);
+        assert!(tokens(" _ ", MOST).is_empty());
     }
 
     /// CRC-32 of "123456789" is cbf43926.

@@ -9,6 +9,7 @@ pub mod memo;
 pub mod natural;
 pub(crate) mod negation;
 pub mod phrases;
+pub(crate) mod pieces;
 pub mod redact;
 pub mod runs;
 pub mod sentences;

@@ -159,10 +159,10 @@ mod tests {
 
     /// Reading (1 to 6), an edit (7), tests (8), then nothing but looking on.
     fn script() -> String {
-        let reads = lines("action: cat a.py\nobservation: x", 6);
+        let reads = lines("thought: Let me see how it works.\naction: cat a.py\nobservation: x", 6);
         let idle = lines("action: ls\nobservation: morning_light", 22);
         format!(
-            "user: u\n{reads}\naction: sed -i s/a/b/ a.py\nobservation: edited\naction: pytest t\nobservation: 1 passed in 1s\n{idle}"
+            "user: u\n{reads}\nthought: Now I implement the change.\naction: sed -i s/a/b/ a.py\nobservation: edited\naction: pytest t\nobservation: 1 passed in 1s\n{idle}"
         )
     }
 
@@ -172,17 +172,18 @@ mod tests {
         // before the number of turns, and before observations that are stale by then.
         let all =
             ["8: intent ..7 0.85", "19: subtask/inactivity ..18 0.4", "29: subtask/inactivity ..28 0.4"];
-        assert_eq!(fired(&script(), "hybrid", ""), all);
+        // (The odds take the fourth look at the same file for debugging.)
+        let fired = |params: &str| {
+            let transitions = "transitions = \"debug-implement implement-verify\"\n";
+            fired(&script(), "hybrid", &(transitions.to_owned() + params))
+        };
+        assert_eq!(fired(""), all);
         // The tests end the subtask, and implementing, which comes second.
-        let short = fired(&script(), "hybrid", "least_turns = 1");
+        let short = fired("least_turns = 1");
         assert_eq!(short[..2], ["8: intent ..7 0.85", "9: subtask/test_success ..8 0.9"]);
         // Without it the oldest observation that is left goes stale first: that of turn 8, when it is older than ten turns.
-        let rest = fired(
-            &script(),
-            "hybrid",
-            "subtask = false\nturns = false\nbatch = 1\nleast_turns = 1\nmin_turns = 1",
-        );
-        assert_eq!(rest[..3], ["8: intent ..7 0.85", "9: intent ..8 0.85", "19: staleness [16] 0.7"]);
+        let rest = fired("subtask = false\nturns = false\nbatch = 1\nleast_turns = 1\nmin_turns = 1");
+        assert_eq!(rest[..3], ["8: intent ..7 0.85", "9: intent ..8 0.85", "19: staleness [23] 0.7"]);
     }
 
     /// Each constant of a part is the part's: what the hybrid fires for one part alone is what that trigger fires.

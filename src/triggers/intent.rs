@@ -2,12 +2,13 @@
 //!
 //! A turn has one of six intents; a turn that tells nothing goes on with the last. The scope ends before the turn with the
 //! new intent: it is the finished phase, with what stands uncompressed before it. With `model = "none"` the intent is told
-//! by deeds and words (`features/intents.rs`); with `model = "NAME"` that model is asked by likelihood of the six labels,
-//! once for each turn of a segment and seeing nothing but the turn; where it has no answer the rules stand in. Source:
+//! by learned odds of deeds and words (src/turns/intents.rs); with `model = "NAME"` that model is asked by likelihood of the six
+//! labels, once for each turn of a segment and seeing nothing but the turn; where it has no answer the odds stand in. Source:
 //! seed semantic-triggers, section 2, with its four transitions and its confidence. The seed's history does not advance on a
 //! transition, so that the next phase would be compared with the last but one; here it does.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 
@@ -15,9 +16,9 @@ use super::{Detector, Each, Entry, Firing, Rule, Trigger};
 use crate::context::log::Log;
 use crate::models::prompt::{Data, Prompt, Var};
 use crate::models::{Call, Model, NO_MODEL, Outage, labels};
-use crate::params::params;
+use crate::params::{self, params};
 use crate::trajectory::Kind;
-use crate::turns::intents::{Intent, NAMES};
+use crate::turns::intents::{Intent, NAMES, Rater};
 
 /// The seed's confidence in a transition.
 const CONFIDENCE: f64 = 0.85;
@@ -37,8 +38,10 @@ params! {
         min_turns: u32 = 2,
         /// A turn whose intent is less sure than this goes on with the last.
         min_confidence: f64 = 0.0 (from 0 to 1),
-        /// The model that tells intents; `none`: rules do.
+        /// The model that tells intents; `none`: learned odds do.
         model: String = "none",
+        /// Odds of one's own, `PATH#HASH`, as `train --target intents` writes them; empty: those that travel with the program.
+        weights: String = "",
     }
 }
 
@@ -48,6 +51,8 @@ pub(super) struct IntentShift {
     min_turns: u32,
     min_confidence: f64,
     asks: bool,
+    /// Odds of the user's own.
+    rater: Option<Arc<Rater>>,
 }
 
 impl IntentShift {
@@ -65,8 +70,18 @@ impl IntentShift {
             min_turns: params.min_turns,
             min_confidence: params.min_confidence,
             asks: params.model != NO_MODEL,
+            rater: own_rater(&params.weights)?,
         })
     }
+}
+
+/// The odds of a file, `PATH#HASH`; none where nothing is named.
+fn own_rater(name: &str) -> anyhow::Result<Option<Arc<Rater>>> {
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let (path, text) = params::own_file("weights", name, "name nothing, or")?;
+    Ok(Some(Arc::new(Rater::parse(&text).with_context(|| format!("weights `{path}`"))?)))
 }
 
 /// Reads FROM-TO.
@@ -80,8 +95,13 @@ fn transition(text: &str) -> anyhow::Result<(Intent, Intent)> {
 }
 
 impl Trigger for IntentShift {
-    fn detector(&self, _: &Log, first_turn: u32) -> Box<dyn Detector> {
-        Box::new(Each { next: first_turn, rule: Phase::begun(self, first_turn) })
+    fn detector(&self, log: &Log, first_turn: u32) -> Box<dyn Detector> {
+        let mut rule = Phase::begun(self, first_turn);
+        rule.told = self
+            .rater
+            .as_deref()
+            .map(|rater| Told { first: 0, intents: rater.intents(&log.trajectory.steps) });
+        Box::new(Each { next: first_turn, rule })
     }
 
     fn open(
@@ -90,12 +110,13 @@ impl Trigger for IntentShift {
         turns: Range<u32>,
         model: Option<&dyn Model>,
     ) -> anyhow::Result<Box<dyn Detector>> {
-        let mut rule = Phase::begun(self, turns.start);
         if self.asks {
+            let mut rule = Phase::begun(self, turns.start);
             let model = model.context("the model of trigger `intent` was not opened")?;
             rule.told = Some(Told { first: turns.start, intents: by_model(log, turns.clone(), model)? });
+            return Ok(Box::new(Each { next: turns.start, rule }));
         }
-        Ok(Box::new(Each { next: turns.start, rule }))
+        Ok(self.detector(log, turns.start))
     }
 }
 
@@ -123,7 +144,7 @@ fn asking(said: &str, done: &str) -> anyhow::Result<Prompt> {
     Ok(Prompt::render(TEMPLATE, &vars)?)
 }
 
-/// The intent of each turn by a model, and how sure it is, 0 to 1; by the rules where it has no answer.
+/// The intent of each turn by a model, and how sure it is, 0 to 1; by the odds where it has no answer.
 ///
 /// # Errors
 /// The model answers nothing any more.
@@ -164,7 +185,7 @@ pub fn by_model(
     Ok(intents)
 }
 
-/// What a model said of the turns from the first on.
+/// What a model, or odds of one's own, say of the turns from the first on.
 struct Told {
     first: u32,
     intents: Vec<Option<(Intent, f64)>>,
@@ -175,7 +196,7 @@ struct Phase {
     rule: IntentShift,
     since: u32,
     intent: Option<Intent>,
-    /// By a model; none where the rules tell.
+    /// None where the shipped odds tell.
     told: Option<Told>,
 }
 
@@ -219,18 +240,25 @@ mod tests {
     use super::super::tests::{details, fired, refused};
 
     const SCRIPT: &str = "user: u
+        thought: Let me see how it works.
         action: cat a.py
         observation: x
+        thought: Let me look at the other module.
         action: cat b.py
         observation: x
+        thought: Now I make the change.
         action: sed -i s/a/b/ a.py
         observation: edited
+        thought: Let me run the tests.
         action: pytest tests
         observation: 1 failed in 1s
+        thought: Why does it fail? I look at the error.
         action: cat a.py
         observation: x
+        thought: Let me run the tests again to verify the fix.
         action: pytest tests
         observation: 1 passed in 1s
+        thought: Now I update the documentation.
         action: sed -i s/a/b/ README.md
         observation: edited
         agent: bye";

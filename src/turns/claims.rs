@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::text::lists::{self, WordSet};
 use crate::text::phrases::{Phrases, is_end, words};
-use crate::turns::intents::Evidence;
+use crate::turns::intents::Pieces;
 
 use super::Facts;
 
@@ -26,13 +26,13 @@ enum Says {
 }
 
 /// Reads what the agent says.
-pub(super) fn said(text: &str, facts: &mut Facts, evidence: &mut Evidence) {
+pub(super) fn said(text: &str, facts: &mut Facts, pieces: &mut Pieces) {
     let head = &text[..text.floor_char_boundary(PROSE)];
     let tail = &text[text.ceil_char_boundary(text.len().saturating_sub(PROSE)).max(head.len())..];
     for part in [head, tail].into_iter().filter(|part| !part.is_empty()) {
+        pieces.said(part);
         let lower = part.to_lowercase().replace('\u{2019}', "'");
         let words = words(&lower);
-        evidence.words(&words);
         CLAIMS.says.visit(&words, |at, end, says| match says {
             Says::Complete => facts.says_complete |= is_claimed(&words[..at], &words[end - 1..]),
             // "is resolved relative to", "tests pass a list".

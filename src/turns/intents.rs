@@ -1,17 +1,18 @@
-//! What an agent is about in a turn, by rules: six intents, told by its actions and by its words.
+//! What an agent is about in a turn: one of six intents, or none, by odds that are learned from turns of real logs that were read.
 //!
-//! Each action and each phrase is evidence for one intent; the intent with the most evidence is the turn's, and its share
-//! of all evidence is the confidence. The weights and phrases are set by hand. Source: seed semantic-triggers, section 2
-//! (the intents and their meaning; the seed asks a model, these rules do not).
+//! A turn is a bag of pieces: words and pairs of words of what the agent says and does, the kind of each deed with its file, and
+//! what was done before. Each class has odds of its own, linear in the pieces. datasets/phases says how good they are on
+//! repositories that they have not seen; `train --target intents` makes them. Source of the six: seed semantic-triggers, section 2.
 
 use std::sync::LazyLock;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::actions::ActionKind;
 use super::names::ACTIONS;
-use crate::text::lists::{self, WordSet};
-use crate::text::phrases::{Phrases, is_end};
+use crate::text::lists::WordSet;
+use crate::text::pieces::{self, Bytes, tokens};
+use crate::trajectory::Step;
 
 /// What the agent is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
@@ -55,19 +56,6 @@ impl Intent {
     }
 }
 
-/// What of the past a turn's intent depends on.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Past {
-    /// Whether the agent has edited a file that is neither a test nor a script to try things out.
-    pub(crate) has_edited: bool,
-    /// Whether the last test or program failed, and nothing was edited since.
-    pub(crate) has_failed: bool,
-}
-
-/// Evidence for each intent.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Evidence([f64; 6]);
-
 /// What a file is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileKind {
@@ -78,6 +66,14 @@ pub(crate) enum FileKind {
 }
 
 impl FileKind {
+    fn name(self) -> &'static str {
+        match self {
+            FileKind::Source => "source",
+            FileKind::Document => "document",
+            FileKind::Test => "test",
+        }
+    }
+
     pub(crate) fn of(path: &str) -> Self {
         let lower = path.to_ascii_lowercase();
         let (folder, file) = lower.rsplit_once('/').unwrap_or(("", &lower));
@@ -98,106 +94,260 @@ impl FileKind {
     }
 }
 
-impl Evidence {
-    fn add(&mut self, intent: Intent, weight: f64) {
-        self.0[intent as usize] += weight;
+/// How many classes a turn is rated for: the intents, and none of them.
+pub const CLASSES: usize = NAMES.len() + 1;
+/// Buckets of the pieces of a turn.
+pub const BUCKETS: usize = 1 << 14;
+/// Tokens that are read of either end of what the agent says, and of a deed; of a deed so many in pairs.
+const SAID: usize = 300;
+const DONE: usize = 60;
+const PAIRED: usize = 30;
+/// Bytes of a deed that are read.
+const HEAD: usize = 600;
+/// From so many turns on they are not counted.
+const MANY: u32 = 6;
+
+/// What of the past a turn's intent depends on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Past {
+    /// Whether the agent has edited a file that is neither a test nor a script to try things out.
+    pub(crate) has_edited: bool,
+    /// How the last test or program ended, if nothing was edited since.
+    pub(crate) ended: Option<bool>,
+    /// Turns since the last such edit, and all.
+    since: u32,
+    turns: u32,
+    /// What was done in the last turn.
+    last: Vec<u16>,
+}
+
+/// The pieces of a turn.
+#[derive(Debug, Default)]
+pub(crate) struct Pieces {
+    buckets: Vec<u16>,
+    /// What the next turn is told of this one.
+    deeds: Vec<u16>,
+}
+
+/// What is known of a deed.
+pub(crate) struct Deed<'a> {
+    pub(crate) kind: ActionKind,
+    pub(crate) tool: &'a str,
+    pub(crate) text: &'a str,
+    /// The file that it reads or edits.
+    pub(crate) file: Option<FileKind>,
+}
+
+impl Pieces {
+    fn add(&mut self, parts: &[&str]) {
+        self.buckets.push(bucket(parts));
     }
 
-    /// Adds what an action tells; `path` is the file that it reads or edits, `looks` says of an API call that it changes nothing.
-    pub(crate) fn action(&mut self, kind: ActionKind, path: Option<&str>, looks: bool, past: Past) {
-        let file = path.map_or(FileKind::Source, FileKind::of);
-        match kind {
-            ActionKind::ReadFile | ActionKind::Search => {
-                self.add(Intent::Explore, if past.has_failed { 0.6 } else { 1.0 });
-                self.add(Intent::Debug, if past.has_failed { 0.8 } else { 0.0 });
-            }
-            ActionKind::EditFile => match file {
-                FileKind::Document => self.add(Intent::Document, 2.0),
-                // A test is written to reproduce before the change, and to confirm after it.
-                FileKind::Test if !past.has_edited => self.add(Intent::Debug, 1.0),
-                FileKind::Test => self.add(Intent::Verify, 1.0),
-                FileKind::Source => self.add(Intent::Implement, 2.0),
-            },
-            ActionKind::RunTest | ActionKind::RunCommand => {
-                let weight = if kind == ActionKind::RunTest { 1.5 } else { 0.8 };
-                self.add(if past.has_edited { Intent::Verify } else { Intent::Debug }, weight);
-            }
-            ActionKind::ApiCall if looks => self.add(Intent::Explore, 1.0),
-            ActionKind::ApiCall => self.add(Intent::Implement, 1.5),
-            ActionKind::Submit | ActionKind::Other => {}
+    fn words(&mut self, name: &str, words: &[String], paired: usize) {
+        words.iter().for_each(|word| self.add(&[name, " ", word]));
+        words[..words.len().min(paired)]
+            .windows(2)
+            .for_each(|pair| self.add(&[name, "2 ", &pair[0], " ", &pair[1]]));
+    }
+
+    /// Adds what the agent says.
+    pub(crate) fn said(&mut self, text: &str) {
+        self.words("w", &tokens(text, SAID), SAID);
+    }
+
+    /// Adds what the agent does.
+    pub(crate) fn did(&mut self, deed: &Deed<'_>, past: &Past) {
+        let (kind, file) = (deed.kind.name(), deed.file.map_or("none", FileKind::name));
+        let (edited, ended) = (flag(past.has_edited), end(past.ended));
+        self.add(&["k ", kind]);
+        self.add(&["k ", kind, " ", edited]);
+        self.add(&["k ", kind, " ", file]);
+        self.add(&["k ", kind, " ", file, " ", edited, " ", ended]);
+        self.add(&["t ", deed.tool]);
+        let head = &deed.text[..deed.text.floor_char_boundary(HEAD)];
+        self.words("a", &tokens(head, DONE), PAIRED);
+        self.deeds.push(bucket(&["p ", kind, " ", file]));
+    }
+
+    /// The pieces, ascending, each once, with what was before; the turn becomes the last one.
+    pub(crate) fn end(mut self, past: &mut Past) -> Vec<u16> {
+        self.add(&["edited ", flag(past.has_edited), " ", end(past.ended)]);
+        self.add(&["since ", COUNTS[past.since.min(MANY) as usize]]);
+        self.add(&["turn ", COUNTS[past.turns.min(MANY) as usize]]);
+        if self.deeds.is_empty() {
+            self.add(&["no deed"]);
+            self.deeds.push(bucket(&["p none"]));
         }
-    }
-
-    /// Adds what the agent says; its last sentence, which mostly says what comes next, counts double.
-    pub(crate) fn words(&mut self, words: &[&str]) {
-        let end = words.iter().rposition(|w| !is_end(w)).map_or(0, |last| last + 1);
-        let last = words[..end].iter().rposition(|w| is_end(w)).unwrap_or(0);
-        let mut said = [0.0; 6];
-        PHRASES.visit(words, |at, _, intent| said[intent as usize] += if at >= last { 1.0 } else { 0.5 });
-        for (sum, said) in self.0.iter_mut().zip(said) {
-            *sum += f64::min(said, MOST_SAID);
-        }
-    }
-
-    /// The intent and its confidence, 0 to 1; none without evidence. Of equals the rarer one, which is last in the list.
-    pub(crate) fn intent(&self) -> Option<(Intent, f64)> {
-        let sum: f64 = self.0.iter().sum();
-        let top =
-            Intent::ALL.into_iter().max_by(|a, b| self.0[*a as usize].total_cmp(&self.0[*b as usize]))?;
-        (sum > 0.0).then(|| (top, self.0[top as usize] / sum))
+        self.buckets.extend(std::mem::replace(&mut past.last, self.deeds));
+        past.since += 1;
+        past.turns += 1;
+        self.buckets.sort_unstable();
+        self.buckets.dedup();
+        self.buckets
     }
 }
 
-/// Words weigh at most so much for one intent: a long thought does not outweigh the deed.
-const MOST_SAID: f64 = 1.5;
+impl Past {
+    /// A file was changed.
+    pub(crate) fn edited(&mut self, kind: FileKind, ended: Option<bool>) {
+        self.ended = ended;
+        if kind == FileKind::Source {
+            (self.has_edited, self.since) = (true, 0);
+        }
+    }
+}
 
-static PHRASES: LazyLock<Phrases<Intent>> =
-    LazyLock::new(|| lists::read(include_str!("../data/words/intents.en.toml")));
+const COUNTS: [&str; MANY as usize + 1] = ["0", "1", "2", "3", "4", "5", "6"];
+
+fn flag(is: bool) -> &'static str {
+    if is { "1" } else { "0" }
+}
+
+fn end(well: Option<bool>) -> &'static str {
+    match well {
+        None => "-",
+        Some(true) => "well",
+        Some(false) => "badly",
+    }
+}
+
+fn bucket(parts: &[&str]) -> u16 {
+    pieces::bucket(parts) % BUCKETS as u16
+}
+
+/// The odds of each class: the intents in order, then none.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rater {
+    pub classes: Vec<Class>,
+    /// What it was made of.
+    #[serde(default)]
+    pub manifest: serde_json::Value,
+}
+
+/// The odds of a class: an intercept, and a weight for each bucket.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Class {
+    name: String,
+    intercept: f64,
+    /// What one step of `weights` counts.
+    step: f64,
+    weights: Bytes,
+}
+
+impl Class {
+    /// The odds of a class, rounded to a byte a weight.
+    pub fn new(class: usize, intercept: f64, weights: &[f64]) -> Self {
+        let most = weights.iter().fold(0.0, |most: f64, weight| most.max(weight.abs()));
+        let step = most.max(1e-9) / f64::from(i8::MAX);
+        let weights = Bytes(weights.iter().map(|weight| (weight / step).round() as i8).collect());
+        let name = NAMES.get(class).copied().unwrap_or("none").to_owned();
+        Class { name, intercept, step, weights }
+    }
+
+    fn odds(&self, pieces: &[u16]) -> f64 {
+        let sum: i32 = pieces.iter().map(|&at| i32::from(self.weights.0[usize::from(at)])).sum();
+        self.intercept + self.step * f64::from(sum) / libm::sqrt(pieces.len().max(1) as f64)
+    }
+}
+
+impl Rater {
+    /// Reads a file of weights.
+    pub fn parse(text: &str) -> anyhow::Result<Self> {
+        let rater: Rater = serde_json::from_str(text)?;
+        let names = rater.classes.iter().map(|class| class.name.as_str());
+        let is_whole = rater.classes.iter().all(|class| class.weights.0.len() == BUCKETS);
+        anyhow::ensure!(
+            names.eq(NAMES.into_iter().chain(["none"])) && is_whole,
+            "no odds of intents\nhint: `train --target intents` writes them"
+        );
+        Ok(rater)
+    }
+
+    /// The intent of each turn, and how sure it is; the head, turn 0, has none.
+    pub(crate) fn intents(&self, steps: &[Step]) -> Vec<Option<(Intent, f64)>> {
+        let of = |(turn, pieces): (usize, Vec<u16>)| self.intent(&pieces).filter(|_| turn > 0);
+        super::pieces(steps).into_iter().enumerate().map(of).collect()
+    }
+
+    /// The rater that travels with the program.
+    pub fn shipped() -> &'static Self {
+        &SHIPPED
+    }
+
+    /// The number of the likeliest class of a turn with these pieces, and its share of the probabilities of all.
+    pub fn rate(&self, pieces: &[u16]) -> (usize, f64) {
+        let likely = |class: &Class| 1.0 / (1.0 + libm::exp(-class.odds(pieces)));
+        let all: Vec<f64> = self.classes.iter().map(likely).collect();
+        let top = (0..all.len()).max_by(|&a, &b| all[a].total_cmp(&all[b]).then(b.cmp(&a))).unwrap_or(0);
+        (top, all[top] / all.iter().sum::<f64>())
+    }
+
+    /// The intent of a turn with these pieces, and how sure it is, 0 to 1.
+    pub(crate) fn intent(&self, pieces: &[u16]) -> Option<(Intent, f64)> {
+        let (class, sure) = self.rate(pieces);
+        Some((*Intent::ALL.get(class)?, sure))
+    }
+}
+
+static SHIPPED: LazyLock<Rater> = LazyLock::new(|| {
+    Rater::parse(include_str!("../data/intents.json")).expect("the weights travel with the build")
+});
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::phrases::words;
 
-    fn told(said: &str, action: Option<(ActionKind, &str)>, past: Past) -> Option<Intent> {
-        let mut evidence = Evidence::default();
-        evidence.words(&words(&said.to_lowercase()));
-        if let Some((kind, path)) = action {
-            evidence.action(kind, Some(path), false, past);
+    fn pieces(said: &str, deed: Option<Deed<'_>>, past: &mut Past) -> Vec<u16> {
+        let mut pieces = Pieces::default();
+        pieces.said(said);
+        deed.into_iter().for_each(|deed| pieces.did(&deed, past));
+        pieces.end(past)
+    }
+
+    const RAN: Deed<'static> = Deed { kind: ActionKind::RunTest, tool: "", text: "pytest a.py", file: None };
+
+    #[test]
+    fn a_turn_is_a_bag_of_what_is_said_done_and_was_before() {
+        let mut past = Past::default();
+        let first = pieces("Let me see", Some(RAN), &mut past);
+        for piece in [
+            &["w let"][..],
+            &["w2 me see"],
+            &["k run_test none 0 -"],
+            &["a pytest"],
+            &["a2 pytest a"],
+            &["since 0"],
+        ] {
+            assert!(first.contains(&bucket(piece)), "{piece:?}");
         }
-        evidence.intent().map(|(intent, confidence)| {
-            assert!(confidence > 0.0 && confidence <= 1.0);
-            intent
-        })
+        assert!(first.is_sorted() && !first.contains(&bucket(&["no deed"])));
+        past.edited(FileKind::Source, None);
+        let second = pieces("", None, &mut past);
+        assert!(
+            [&["no deed"][..], &["p run_test none"], &["edited 1 -"], &["turn 1"]]
+                .iter()
+                .all(|piece| second.contains(&bucket(piece)))
+        );
+        assert_eq!(second.len(), 5, "and turns since the edit");
     }
 
-    /// The seed's own examples.
+    /// Of two buckets of weight 2 and -1 the odds are 0.5 + (2 - 1) / sqrt 2.
     #[test]
-    fn words_alone() {
-        let of = |said: &str| told(said, None, Past::default());
-        assert_eq!(of("Let me understand the codebase"), Some(Intent::Explore));
-        assert_eq!(of("I need to find why the test fails"), Some(Intent::Debug));
-        assert_eq!(of("I'll add the missing feature"), Some(Intent::Implement));
-        assert_eq!(of("Let me run the tests to confirm"), Some(Intent::Verify));
-        assert_eq!(of("I should update the README"), Some(Intent::Document));
-        assert_eq!(of("This code needs cleaning up: refactor"), Some(Intent::Refactor));
-        assert_eq!(of("Hello there"), None);
-    }
-
-    #[test]
-    fn deeds_and_what_came_before() {
-        let (read, edit, test) = (ActionKind::ReadFile, ActionKind::EditFile, ActionKind::RunTest);
-        let edited = Past { has_edited: true, has_failed: false };
-        let failed = Past { has_edited: true, has_failed: true };
-        assert_eq!(told("", Some((read, "src/a.py")), Past::default()), Some(Intent::Explore));
-        assert_eq!(told("", Some((read, "src/a.py")), failed), Some(Intent::Debug));
-        assert_eq!(told("", Some((edit, "src/a.py")), Past::default()), Some(Intent::Implement));
-        assert_eq!(told("", Some((edit, "README.md")), edited), Some(Intent::Document));
-        assert_eq!(told("", Some((edit, "reproduce.py")), Past::default()), Some(Intent::Debug));
-        assert_eq!(told("", Some((test, "tests/a.py")), edited), Some(Intent::Verify));
-        assert_eq!(told("", Some((test, "tests/a.py")), Past::default()), Some(Intent::Debug));
-        // What is done weighs more than what is said of it.
-        assert_eq!(told("Let me verify the code", Some((edit, "src/a.py")), edited), Some(Intent::Implement));
+    fn odds_by_hand() {
+        let mut weights = vec![0.0; BUCKETS];
+        (weights[3], weights[8]) = (2.0, -1.0);
+        let class = Class::new(0, 0.5, &weights);
+        assert!((class.odds(&[3, 8]) - (0.5 + 1.0 / 2f64.sqrt())).abs() < 0.01);
+        let flat = |class| Class::new(class, -9.0, &vec![0.0; BUCKETS]);
+        let classes = std::iter::once(class).chain((1..CLASSES).map(flat)).collect();
+        let rater = Rater { classes, manifest: serde_json::Value::Null };
+        let (intent, sure) = rater.intent(&[3]).unwrap();
+        assert!(intent == Intent::Explore && sure > 0.99, "{sure}");
+        let again = Rater::parse(&serde_json::to_string(&rater).unwrap()).unwrap();
+        assert_eq!(again.rate(&[3, 8]), rater.rate(&[3, 8]));
+        assert!(Rater::parse("{\"classes\": []}").is_err());
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod runners;
 
 pub use reader::MOST_FILES;
 
-use intents::Intent;
+use intents::{Intent, Rater};
 use reader::Reader;
 
 /// The turns of a trajectory; turn 0, the head, is empty.
@@ -83,21 +83,31 @@ pub struct Facts {
     pub says_complete: bool,
     /// Whether the agent says that it turns to something else now.
     pub says_next: bool,
-    /// By rules, with its confidence; none where nothing tells.
+    /// By learned odds, with how sure it is, 0 to 1; none where it is about none of them.
     pub intent: Option<(Intent, f64)>,
 }
 
 /// Reads a trajectory.
 pub fn read(steps: &[Step]) -> Turns {
+    let rater = Rater::shipped();
+    let mut turns = Vec::new();
     let mut reader = Reader::default();
-    let n_turns = steps.last().map_or(0, |s| s.turn as usize + 1);
-    reader.turns.turns.reserve(n_turns);
-    for turn in steps.chunk_by(|a, b| a.turn == b.turn) {
-        reader.turns.turns.resize(turn[0].turn as usize, Facts::default());
-        let facts = if turn[0].turn == 0 { Facts::default() } else { reader.turn(turn) };
-        reader.turns.turns.push(facts);
-    }
-    reader.turns
+    reader.all(steps, |turn, facts, pieces| {
+        turns.resize(turn, Facts::default());
+        let intent = rater.intent(pieces).filter(|_| turn > 0);
+        turns.push(Facts { intent, ..facts });
+    });
+    Turns { turns, names: reader.names }
+}
+
+/// The pieces of each turn, of which the intent is told; turn 0, the head, has none.
+pub fn pieces(steps: &[Step]) -> Vec<Vec<u16>> {
+    let mut all = Vec::new();
+    Reader::default().all(steps, |turn, _, pieces| {
+        all.resize(turn, Vec::new());
+        all.push(pieces.to_vec());
+    });
+    all
 }
 
 #[cfg(test)]

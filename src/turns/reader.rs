@@ -6,13 +6,13 @@ use crate::text::atoms::{self, AtomKind};
 use crate::text::spellings::Spellings;
 use crate::trajectory::{Kind, Step};
 use crate::turns::actions::{Action, ActionKind, Editor};
-use crate::turns::intents::{Evidence, FileKind, Past};
+use crate::turns::intents::{self, FileKind, Past, Pieces};
 use crate::turns::names::ACTIONS;
 use crate::turns::outcomes::edges;
 use crate::turns::runners::RUNNERS;
 
 use super::claims::said;
-use super::{ApiCall, Facts, TestRun, Touch, Turns, actions, outcomes};
+use super::{ApiCall, Facts, TestRun, Touch, actions, outcomes};
 
 /// Files of a turn that are remembered.
 pub const MOST_FILES: usize = 8;
@@ -21,7 +21,7 @@ const COMMAND: usize = 2048;
 
 #[derive(Default)]
 pub(super) struct Reader {
-    pub(super) turns: Turns,
+    pub(super) names: Vec<String>,
     numbers: HashMap<String, u32>,
     pub(super) files: Spellings,
     editor: Editor,
@@ -37,12 +37,21 @@ struct Deed<'a> {
 }
 
 impl Reader {
+    /// Calls `see` with the number of each turn, what happened in it, and its pieces. Of turn 0, the head, nothing is told.
+    pub(super) fn all(&mut self, steps: &[Step], mut see: impl FnMut(usize, Facts, &[u16])) {
+        for turn in steps.chunk_by(|a, b| a.turn == b.turn) {
+            let number = turn[0].turn as usize;
+            let (facts, pieces) = if number == 0 { Default::default() } else { self.turn(turn) };
+            see(number, facts, &pieces);
+        }
+    }
+
     fn number(&mut self, name: String) -> u32 {
         if let Some(&number) = self.numbers.get(&name) {
             return number;
         }
-        let number = self.turns.names.len() as u32;
-        self.turns.names.push(name.clone());
+        let number = self.names.len() as u32;
+        self.names.push(name.clone());
         self.numbers.insert(name, number);
         number
     }
@@ -52,7 +61,7 @@ impl Reader {
         if let Some(&number) = self.numbers.get(&name) {
             return number;
         }
-        let new = self.turns.names.len() as u32;
+        let new = self.names.len() as u32;
         let number = self.files.file(&name, new);
         if number == new {
             return self.number(name);
@@ -61,16 +70,17 @@ impl Reader {
         number
     }
 
-    pub(super) fn turn(&mut self, steps: &[Step]) -> Facts {
+    /// What happened in a turn, but for what it is about, and the pieces that tell that.
+    pub(super) fn turn(&mut self, steps: &[Step]) -> (Facts, Vec<u16>) {
         let mut facts = Facts::default();
-        let mut evidence = Evidence::default();
+        let mut pieces = Pieces::default();
         let mut deeds: Vec<Deed<'_>> = Vec::new();
         // The first deed of each call id.
         let mut by_id: HashMap<&str, usize> = HashMap::new();
         for step in steps {
             match step.kind {
                 Kind::Message | Kind::Thought if step.is_agent() => {
-                    said(&step.text, &mut facts, &mut evidence);
+                    said(&step.text, &mut facts, &mut pieces);
                 }
                 Kind::Action => {
                     let action = actions::analyse(step, &mut self.editor);
@@ -90,10 +100,9 @@ impl Reader {
             }
         }
         for deed in deeds {
-            self.deed(deed, &mut facts, &mut evidence);
+            self.deed(deed, &mut facts, &mut pieces);
         }
-        facts.intent = evidence.intent();
-        facts
+        (facts, pieces.end(&mut self.past))
     }
 
     /// The files that an action names: the one that it reads or edits, else those of its command.
@@ -135,7 +144,7 @@ impl Reader {
         }
     }
 
-    fn deed(&mut self, deed: Deed<'_>, facts: &mut Facts, evidence: &mut Evidence) {
+    fn deed(&mut self, deed: Deed<'_>, facts: &mut Facts, pieces: &mut Pieces) {
         let Deed { step, mut action, files, result } = deed;
         // What is put away for a test and brought back is no change.
         if action.tests.is_some() && step.text.contains("git stash pop") {
@@ -144,10 +153,10 @@ impl Reader {
         let output = edges(result.map_or("", |r| r.text.as_str()));
         let said_error = result.and_then(|r| r.is_error);
         let path = action.path.as_deref();
-        let kind = path.map_or(FileKind::Source, FileKind::of);
+        let file = path.map(FileKind::of);
+        let kind = file.unwrap_or(FileKind::Source);
         let mut touch = Touch::Read;
         let mut touched: Vec<(u32, Touch)> = Vec::new();
-        let mut looks = false;
         let mut ended = None;
         match action.kind {
             ActionKind::ReadFile | ActionKind::Search => facts.looked = true,
@@ -193,24 +202,23 @@ impl Reader {
                 }
             }
             ActionKind::ApiCall => {
-                looks = only_looks(step.tool.as_deref().unwrap_or(""), &step.text);
+                let looks = only_looks(step.tool.as_deref().unwrap_or(""), &step.text);
                 self.called(step, looks, &output, facts);
             }
             ActionKind::Submit | ActionKind::Other => {}
+        }
+        let tool = step.tool.as_deref().unwrap_or("");
+        let told = intents::Deed { kind: action.kind, tool, text: &step.text, file };
+        pieces.did(&told, &self.past);
+        match touch {
+            Touch::Edit => self.past.edited(kind, ended),
+            Touch::Run => self.past.ended = ended.or(self.past.ended),
+            Touch::Read => {}
         }
         for touched in files.into_iter().map(|file| (file, touch)).chain(touched) {
             if facts.files.len() < MOST_FILES && !facts.files.contains(&touched) {
                 facts.files.push(touched);
             }
-        }
-        evidence.action(action.kind, path, looks, self.past);
-        match touch {
-            Touch::Edit => {
-                self.past.has_edited |= kind == FileKind::Source;
-                self.past.has_failed = ended == Some(false);
-            }
-            Touch::Run => self.past.has_failed = ended.map_or(self.past.has_failed, |well| !well),
-            Touch::Read => {}
         }
     }
 }
