@@ -86,11 +86,10 @@ impl Bench<'_> {
         matches!(kind, Some(ActionKind::ReadFile | ActionKind::EditFile))
     }
 
-    /// Whether the name of what is needed stood before a turn in a file that was read or edited.
-    pub(super) fn had_file(&self, places: &Places, need: &Need, turn: u32) -> bool {
+    /// Whether one of these steps before a turn is of a file that was read or edited.
+    pub(super) fn had_file(&self, steps: &[u32], turn: u32) -> bool {
         let until = self.step(turn);
-        let before = places.steps(&name_of(self.log, need)).iter().take_while(|step| **step < until);
-        before.copied().any(|step| self.is_of_file(step))
+        steps.iter().take_while(|step| **step < until).any(|&step| self.is_of_file(step))
     }
 
     /// Beside each compaction what it took away.
@@ -115,7 +114,7 @@ impl Bench<'_> {
             match since.or_else(stood) {
                 Some(step) => all[owner].names_alone.push((need, step)),
                 None => {
-                    let is_of_file = self.had_file(&places, need, events[owner].turn);
+                    let is_of_file = self.had_file(steps, events[owner].turn);
                     all[owner].lost.push((need, is_of_file));
                 }
             }

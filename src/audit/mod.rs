@@ -218,7 +218,7 @@ impl Bench<'_> {
                 .map(|(need, _)| need)
                 .partition(|need| self.is_sure(&whole, (event.turn, false), need.turn));
             let lost_of = |need: &Need| lost_of(self.log, need);
-            let is_of_file = |need: &Need| self.had_file(&places, need, event.turn);
+            let is_of_file = |need: &Need| self.had_file(places.steps(&name_of(self.log, need)), event.turn);
             let perhaps =
                 perhaps.iter().map(|need| Perhaps { lost: lost_of(need), is_of_file: is_of_file(need) });
             all.push(Change {

@@ -136,6 +136,7 @@ fn as_json(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> Value {
         value["used_with_the_name_alone"] = names_alone.collect();
         value["prompt_before_in_the_log"] = json!(of.shown);
         value["prompt_after_not_in_the_log"] = json!(of.unlogged);
+        value["is_prompt_after_in_the_log"] = json!(is_first_known(of));
         value["named"] = json!(of.n_named);
         value["named_nowhere_before"] = json!(of.invented);
         value["user_words_gone"] = words.collect();
