@@ -183,6 +183,12 @@ fn expected<'e>(what: &str, message: &'e str) -> Option<(&'e str, Vec<&'e str>)>
     Some((name, known.split('`').skip(1).step_by(2).collect()))
 }
 
+/// What serde says of a field that it does not know, in our words.
+pub fn unknown_field(message: &str) -> Option<String> {
+    let (name, known) = expected("unknown field", message)?;
+    Some(format!("unknown key `{}`\n{}", short(name), hint(name, &known)))
+}
+
 /// The keys that the table at a place may have: those that serde expects where it finds one without a name.
 fn keys<T: DeserializeOwned>(mut root: Spanned<DeTable>, at: &Range<usize>) -> Vec<String> {
     if let Some(table) = table_at(root.get_mut(), at) {

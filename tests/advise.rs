@@ -116,6 +116,19 @@ fn too_few_sessions_or_needs_are_told() {
     assert!(text.contains("Each half of the sessions needs 10 with 30."), "{text}");
 }
 
+/// A user who clears the past says nothing of when the window was full.
+#[test]
+fn where_the_user_cleared_the_past_the_window_is_the_whole_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = |n: u32| format!("#### Mend part {n} of this crate, please.  \n\nPart {n} is mended.\n\n");
+    let log =
+        format!("# aider chat started at 2025-01-02 03:04:05\n\n{}#### /clear  \n\n{}", said(1), said(2));
+    fs::write(dir.path().join(".aider.chat.history.md"), log).unwrap();
+    let told = group(dir.path(), &[]);
+    assert_eq!((&told["reference"], &told["half_window"]), (&json!("aider"), &json!(false)));
+    assert_eq!((&told["window"], &told["summaries_kept"]), (&told["reference_window"], &Value::Null));
+}
+
 #[test]
 fn settings_of_a_product_are_pasted_only_where_they_are_advised() {
     let dir = tempfile::tempdir().unwrap();
@@ -127,7 +140,19 @@ fn settings_of_a_product_are_pasted_only_where_they_are_advised() {
     assert_eq!(told["set"].is_null(), told["paste"].is_null());
     let out = advise(dir.path(), &["--settings-for", "nobody"]);
     let text = String::from_utf8(out.stderr).unwrap();
-    assert!(text.contains("expected one of claude-api, langchain"), "{text}");
+    assert!(text.contains("known: claude-api, langchain"), "{text}");
+    let out = advise(dir.path(), &["--settings-for", "clin"]);
+    let text = String::from_utf8(out.stderr).unwrap();
+    assert!(text.contains("did you mean `cline`?"), "{text}");
+    // Where nothing is to be changed, that is said: a paste that is missing could be a fault.
+    let out = advise(dir.path(), &["--window", "40k", "--settings-for", "cline"]);
+    let text = String::from_utf8(out.stdout).unwrap().replace('\n', " ");
+    for part in [
+        "(with nothing set for cline: the newest turns that fit the window)",
+        "Nothing to paste into the session's options (Cline SDK)",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
 }
 
 /// More that stays keeps more of what is needed; the table, its csv and its figure say the same.
@@ -195,10 +220,25 @@ fn a_sweep_has_a_row_a_combination() {
         .into_iter()
         .chain(["2k", "4k"].into_iter().flat_map(|window| ends.map(|end| (codex, window, end))));
     assert_eq!(told, expected.collect::<Vec<_>>());
-    let wrong = sweep(&["--vary", "scope.kept=3"]);
-    assert_eq!(wrong.status.code(), Some(2));
-    let text = String::from_utf8(wrong.stderr).unwrap();
-    assert!(text.contains("no stage has a scope that knows `kept`"), "{text}");
+    // What is wrong is told by its key, not by a place in a file that nobody has.
+    for (vary, told) in [
+        (
+            "scope.kept=3",
+            "error: `--vary`: `scope.kept`: no stage has a scope that knows `kept`\nhint: did you mean `keep`?",
+        ),
+        ("windw=3k", "error: `--vary`: `windw`: unknown key `windw`\nhint: did you mean `window`?"),
+        ("2.scope.keep=3", "error: `--vary`: `2.scope.keep`: there is no stage 2: it has 1 stage"),
+        ("window=wide", "error: `--vary`: `window = \"wide\"`: expected tokens"),
+        (
+            "scope.keep=few",
+            "error: `--vary`: policy `claude-api-clear-tool-uses`: stage 1: scope `results`: parameter `keep`: invalid type",
+        ),
+    ] {
+        let wrong = sweep(&["--vary", vary]);
+        assert_eq!(wrong.status.code(), Some(2));
+        let text = String::from_utf8(wrong.stderr).unwrap();
+        assert!(text.starts_with(told), "{text}");
+    }
 }
 
 /// What is asked for is counted before it is made.

@@ -309,6 +309,32 @@ fn what_is_lost_is_not_told_where_the_prompt_holds_what_is_not_logged() {
     let of = lost(9_000);
     assert!(of["prompt_after_not_in_the_log"].as_u64().is_some_and(|n| n > 8_000), "{of:#}");
     assert_eq!((&of["lost"], &of["read_again"]), (&Value::Null, &Value::Null), "{of:#}");
+    // What there is at most is told, and what of it no file that is put back can hold.
+    let perhaps = of["lost_as_far_as_logged"].as_array().unwrap();
+    let of_file: Vec<(&str, bool)> = perhaps
+        .iter()
+        .map(|of| (of["what"].as_str().unwrap(), of["stood_in_a_file"].as_bool().unwrap()))
+        .collect();
+    assert_eq!(of_file, [("helper_22", true)], "{of:#}");
+    assert_eq!(of["read_again_as_far_as_logged"].as_array().map(Vec::len), Some(1), "{of:#}");
+    let known = lost(2_500);
+    assert_eq!(
+        (&known["lost_as_far_as_logged"], &known["read_again_as_far_as_logged"]),
+        (&json!([]), &json!([]))
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    let of_result =
+        log(9_000).replace("src/b.rs", "src/a.rs").replacen(r#""name":"Read""#, r#""name":"Fetch""#, 2);
+    for (log, told) in [(log(9_000), "1, 0 of them in no file"), (of_result, "1, 1 of them in no file")] {
+        fs::write(&path, log).unwrap();
+        let text = page(&path);
+        assert!(text.contains(&format!("lost and used again, as far as the log shows: {told}")), "{text}");
+        assert!(text.contains("of this prompt are not in the log: files that were put back"), "{text}");
+    }
+    // At most nothing is nothing.
+    let of = told(&log(9_000).replace("grep -rn helper_22 .", "date +10"))["compactions"][0].take();
+    assert_eq!((&of["lost"], &of["used_with_the_name_alone"]), (&json!([]), &json!([])), "{of:#}");
 }
 
 /// The log with other tokens of the prompts of some calls.
@@ -359,9 +385,10 @@ fn what_a_later_prompt_may_hold_is_not_lost() {
     let log = session().replace("grep -rn helper_22 .", "date +10");
     let is_lost = |tokens| {
         let of = told(&(log.clone() + &second(tokens)))["compactions"][0].take();
-        of["lost"].as_array().unwrap().iter().any(|lost| lost["what"] == "helper_22")
+        ["lost", "lost_as_far_as_logged"]
+            .map(|key| of[key].as_array().unwrap().iter().any(|lost| lost["what"] == "helper_22"))
     };
-    assert_eq!([90, 9_000].map(is_lost), [true, false]);
+    assert_eq!([90, 9_000].map(is_lost), [[true, false], [false, true]]);
 }
 
 /// A record may be written before the shorter prompt is sent.
@@ -589,9 +616,9 @@ fn the_logged_price_of_a_summary_is_told() {
     assert!((1e6 * cost - (320.0 * 1.25 + 100.0 * 10.0)).abs() < 1e-6, "{cost}");
 }
 
-/// Aider clears its history without a summary, its first prompt with it.
+/// Aider clears its history where the user says so: no compaction of its own.
 #[test]
-fn a_history_that_aider_cleared_leaves_nothing() {
+fn what_the_user_cleared_is_told_apart() {
     let said = |n: u32| format!("#### Mend part {n} of this crate, please.  \n\nPart {n} is mended.\n\n");
     let log = |last: &str| {
         format!("# aider chat started at 2025-01-02 03:04:05\n\n{}#### /clear  \n\n{last}", said(1))
@@ -605,18 +632,40 @@ fn a_history_that_aider_cleared_leaves_nothing() {
     };
     let cleared = of(log(&said(2)));
     assert_eq!(
-        (&cleared["compactions"][0]["turn"], &cleared["compactions"][0]["kept_tokens"]),
-        (&json!(3), &json!(0)),
-        "{cleared:#}"
+        (&cleared["compactions"], &cleared["cleared_by_the_user"][0]["turn"]),
+        (&json!([]), &json!(3))
     );
-    // Files that no log shows may stand in the prompts.
-    assert_eq!(cleared["compactions"][0]["lost"], Value::Null);
-    let at_end = of(log(""));
-    assert_eq!(
-        (&at_end["compactions"], &at_end["compacted_at_the_end"]),
-        (&json!([]), &json!(1)),
-        "{at_end:#}"
-    );
+    let text = page(&path);
+    for part in [
+        "none of them records that its past was compacted",
+        "Users cleared the context 1 time.",
+        "cleared by the user before turn 3, prompt",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert_eq!(of(log("")), Value::Null, "nothing was sent any more");
+    // Which of the sessions of a file it is.
+    fs::write(&path, log(&said(2)) + "\n" + &log(&said(3)).replace("03:04:05", "04:04:05")).unwrap();
+    let text = page(&path);
+    assert!(["2025-01-02 03:04:05", "2025-01-02 04:04:05"].iter().all(|of| text.contains(of)), "{text}");
+}
+
+/// Commands are no words; what one sends on is. A path is told whole.
+#[test]
+fn a_command_is_no_sentence_of_the_user() {
+    let dir = tempfile::tempdir().unwrap();
+    let name = format!("{}.jsonl", "a".repeat(70));
+    let path = dir.path().join(&name);
+    for (said, is_gone) in [
+        ("/add src/parts.rs src/more_parts.rs src/all_parts.rs", false),
+        ("/ask why does this crate not build here?", true),
+    ] {
+        fs::write(&path, session().replace("Never change the licence of any file.", said)).unwrap();
+        let json: Value = serde_json::from_str(&audit(&path, &["--json"])).unwrap();
+        let gone = gone(&json["sessions"][0]["compactions"][0]).len();
+        assert_eq!(gone, 1 + usize::from(is_gone), "{said}");
+    }
+    assert!(audit(&path, &[]).replace('\n', "").contains(&name));
 }
 
 /// Gemini CLI keeps newer results, and cuts long ones: what is left of them is not lost.

@@ -125,7 +125,7 @@ def compactions(audit):
             "left_by_name": len(c["used_with_the_name_alone"]), "files_read_again": len(c["read_again"]),
             "tokens_read_again": sum(a["tokens"] for a in c["read_again"]),
         }
-        for s in audit["sessions"] for c in s["compactions"] if c["lost"] is not None and c["read_again"] is not None
+        for s in audit["sessions"] for c in s["compactions"] if c["is_prompt_after_in_the_log"] and c["lost"] is not None and c["read_again"] is not None
     ]
 
 

@@ -7,6 +7,7 @@ use crate::context::log::Log;
 use crate::context::needs::Need;
 use crate::experiment::cell::Bridged;
 use crate::text::atoms::AtomKind;
+use crate::turns::actions::ActionKind;
 
 /// Something that was used later, and that the compaction had taken from the prompt.
 pub struct Lost {
@@ -26,10 +27,18 @@ pub struct NameAlone {
     pub named: u32,
 }
 
+/// The same, where a prompt since then holds what the log does not show, and perhaps that.
+pub struct Perhaps {
+    pub lost: Lost,
+    /// Whether its name stood in a file that had been read or edited before: some products put such files back.
+    pub is_of_file: bool,
+}
+
 /// What one compaction took away of what was used later.
 #[derive(Default)]
 pub(super) struct Taken<'a> {
-    pub(super) lost: Vec<&'a Need>,
+    /// With whether it had stood in a file.
+    pub(super) lost: Vec<(&'a Need, bool)>,
     /// With the step that names it.
     pub(super) names_alone: Vec<(&'a Need, u32)>,
 }
@@ -62,11 +71,25 @@ impl Bench<'_> {
         whole
     }
 
-    /// Whether what was taken before a turn is known to have been in no prompt until it was needed: a later compaction may have put
-    /// it back.
-    pub(super) fn is_told(&self, whole: &[bool], turn: u32, needed: u32) -> bool {
+    /// Whether what was taken before a turn is known to have been in no prompt until it was needed: what a compaction puts into
+    /// prompts the log may not show. `own` is whether that of this turn is one.
+    pub(super) fn is_sure(&self, whole: &[bool], (turn, own): (u32, bool), needed: u32) -> bool {
         let segment = |turn: u32| self.log.turns[turn as usize].segment as usize;
-        whole[segment(turn) + 1..=segment(needed)].iter().all(|is_whole| *is_whole)
+        let from = segment(turn) + usize::from(!own);
+        whole[from..=segment(needed)].iter().all(|is_whole| *is_whole)
+    }
+
+    /// Whether a step is of a call that read or edited a file.
+    fn is_of_file(&self, step: u32) -> bool {
+        let kind = |step: u32| self.log.action_kinds[step as usize];
+        let kind = kind(step).or_else(|| kind(self.log.call_of(step)?));
+        matches!(kind, Some(ActionKind::ReadFile | ActionKind::EditFile))
+    }
+
+    /// Whether one of these steps before a turn is of a file that was read or edited.
+    pub(super) fn had_file(&self, steps: &[u32], turn: u32) -> bool {
+        let until = self.step(turn);
+        steps.iter().take_while(|step| **step < until).any(|&step| self.is_of_file(step))
     }
 
     /// Beside each compaction what it took away.
@@ -90,7 +113,10 @@ impl Bench<'_> {
             let stood = || stays[owner].steps.iter().copied().find(|step| steps.binary_search(step).is_ok());
             match since.or_else(stood) {
                 Some(step) => all[owner].names_alone.push((need, step)),
-                None => all[owner].lost.push(need),
+                None => {
+                    let is_of_file = self.had_file(steps, events[owner].turn);
+                    all[owner].lost.push((need, is_of_file));
+                }
             }
         }
         Ok(all)

@@ -26,7 +26,7 @@ use crate::scores::honesty::known_atoms;
 use crate::scores::money::{self, Shorter, Tariff};
 use crate::text::runs::Runs;
 use crate::text::tokens::Tokenizer;
-use crate::trajectory::Kind;
+use crate::trajectory::{Kind, Role, Step, Trajectory};
 use again::Reads;
 use lost::{Taken, lost_of, name_of};
 use places::Places;
@@ -36,12 +36,14 @@ use words::Typed;
 
 pub use again::Again;
 pub use falls::Fall;
-pub use lost::{Lost, NameAlone};
+pub use lost::{Lost, NameAlone, Perhaps};
 pub use words::Words;
 
 /// What was done to one session.
 pub struct Audit {
     pub compactions: Vec<Compaction>,
+    /// Where the user had the context cleared, by a command: that is no doing of the product.
+    pub clears: Vec<Change>,
     pub edits: Vec<Change>,
     pub falls: Vec<Fall>,
     /// Places where the context began anew without a summary.
@@ -70,6 +72,8 @@ pub struct Change {
     pub n_steps: usize,
     /// What it took from the prompt, and the model used later all the same.
     pub lost: Vec<Lost>,
+    /// The same as far as the log shows, of which a prompt may hold some that it does not show.
+    pub perhaps: Vec<Perhaps>,
     /// Files that were read again although nothing had changed them.
     pub again: Vec<Again>,
 }
@@ -131,19 +135,22 @@ pub fn audit(data: &Dataset, plan: &Plan, index: usize) -> anyhow::Result<Audit>
     };
     let edits = bench.edits(unsent(data, plan, index)?)?;
     let steps = &log.trajectory.steps;
-    let summaries = steps.iter().filter(|step| step.kind == Kind::Compaction);
-    let logged: BTreeSet<u32> = summaries.map(|step| step.segment).collect();
+    let summaries = || (0..).zip(steps).filter(|(_, step)| step.kind == Kind::Compaction);
+    let logged: BTreeSet<u32> = summaries().map(|(_, step)| step.segment).collect();
     let last = steps.iter().rfind(|step| step.is_agent()).map(|step| step.segment);
-    let n_unsent = last.map_or(0, |last| logged.range(last + 1..).count());
-    let mut compactions = Vec::new();
+    let unsent = summaries()
+        .filter(|(at, step)| last.is_some_and(|last| step.segment > last) && !is_of_user(steps, *at));
+    let n_unsent = unsent.map(|(_, step)| step.segment).collect::<BTreeSet<u32>>().len();
+    let (mut compactions, mut clears) = (Vec::new(), Vec::new());
     if !logged.is_empty() {
-        compactions = bench.compactions(&bridged(data, plan, index)?, &tokenizer)?;
+        (compactions, clears) = bench.compactions(&bridged(data, plan, index)?, &tokenizer)?;
     }
     let n_cleared = (1..log.n_segments).filter(|segment| !logged.contains(segment)).count();
     let unlogged = data.usage(index)?.into_iter().filter(|row| row.unlogged_edit).map(|row| row.first_turn);
-    let told = |fall: &Fall| compactions.iter().all(|of| of.change.turn != fall.turn);
+    let changes = || compactions.iter().map(|of| &of.change).chain(&clears);
+    let told = |fall: &Fall| changes().all(|of| of.turn != fall.turn);
     let falls = unlogged.filter_map(|turn| bench.fall(turn)).filter(told).collect();
-    Ok(Audit { compactions, edits, falls, n_cleared, n_unsent })
+    Ok(Audit { compactions, clears, edits, falls, n_cleared, n_unsent })
 }
 
 /// What all places of a session share.
@@ -207,10 +214,17 @@ impl Bench<'_> {
             // The call of a result goes with it, and is no edit of its own.
             let is_edited = |step: &&u32| edited(**step).is_some();
             let lost = unsent.iter().zip(&owners).filter(|(_, owner)| **owner == Some(i));
-            let lost = lost.filter(|(need, _)| self.is_told(&whole, event.turn, need.turn));
+            let (sure, perhaps): (Vec<&Need>, Vec<&Need>) = lost
+                .map(|(need, _)| need)
+                .partition(|need| self.is_sure(&whole, (event.turn, false), need.turn));
+            let lost_of = |need: &Need| lost_of(self.log, need);
+            let is_of_file = |need: &Need| self.had_file(places.steps(&name_of(self.log, need)), event.turn);
+            let perhaps =
+                perhaps.iter().map(|need| Perhaps { lost: lost_of(need), is_of_file: is_of_file(need) });
             all.push(Change {
                 n_steps: gone.iter().filter(is_edited).count(),
-                lost: lost.map(|(need, _)| lost_of(self.log, need)).collect(),
+                lost: sure.into_iter().map(lost_of).collect(),
+                perhaps: perhaps.collect(),
                 again,
                 ..self.change(at, &shorter, before, is_billed)
             });
@@ -218,7 +232,12 @@ impl Bench<'_> {
         Ok(all)
     }
 
-    fn compactions(&self, bridged: &Bridged, tokenizer: &Tokenizer) -> anyhow::Result<Vec<Compaction>> {
+    /// The compactions, and apart from them what the user cleared.
+    fn compactions(
+        &self,
+        bridged: &Bridged,
+        tokenizer: &Tokenizer,
+    ) -> anyhow::Result<(Vec<Compaction>, Vec<Change>)> {
         let log = self.log;
         let sources = Runs::new(log.trajectory.steps.iter().map(|step| &step.text));
         let typed = Typed::of(log, &sources);
@@ -230,10 +249,16 @@ impl Bench<'_> {
         let whole = self.whole();
         let summaries: Vec<String> = events.iter().map(|event| summary(&event.after)).collect();
         let mut invented = self.invented(bridged, &sources, &summaries)?;
-        let mut all = Vec::new();
+        let (mut all, mut clears) = (Vec::new(), Vec::new());
         for (i, event) in events.iter().enumerate() {
             let Some(at) = self.decision(event.turn).map(|at| self.fallen(at)) else { continue };
-            let turn = self.sent.decisions[at].turn;
+            let (shorter, is_billed) = self.shorter(at);
+            let change = self.change(at, &shorter, shorter.cached_without, is_billed);
+            if is_of_user(&log.trajectory.steps, self.told(self.step(event.turn))) {
+                clears.push(change);
+                continue;
+            }
+            let turn = change.turn;
             let from = self.step(turn);
             let until = events.get(i + 1).map_or(log.n_steps() as u32, |next| self.step(next.turn));
             let before = i.checked_sub(1).map(|before| (self.step(events[before].turn), &stays[before]));
@@ -245,9 +270,9 @@ impl Bench<'_> {
             let (n_named, invented) = std::mem::take(&mut invented[i]);
             let Taken { lost, names_alone } = std::mem::take(&mut taken[i]);
             let lost_of = |need: &Need| lost_of(&bridged.log, need);
-            let is_told = |need: &Need| need.turn >= turn && self.is_told(&whole, turn, need.turn);
-            let (shorter, is_billed) = self.shorter(at);
-            let change = self.change(at, &shorter, shorter.cached_without, is_billed);
+            let is_sure = |need: &Need| self.is_sure(&whole, (turn, true), need.turn);
+            let lost = lost.into_iter().filter(|(need, _)| need.turn >= turn);
+            let (sure, perhaps): (Vec<_>, Vec<_>) = lost.partition(|(need, _)| is_sure(need));
             let n_steps = (0..from).filter(|&step| goes(step)).count();
             let shown = self.shown(at);
             // What was said before the log begins is not known.
@@ -263,7 +288,7 @@ impl Bench<'_> {
                 paid_with_summary: self.paid(at, &shorter, summary_cost.unwrap_or(0.0), is_billed),
                 names_alone: names_alone
                     .into_iter()
-                    .filter(|(need, _)| is_told(need))
+                    .filter(|(need, _)| need.turn >= turn && self.is_sure(&whole, (turn, false), need.turn))
                     .map(|(need, step)| NameAlone { lost: lost_of(need), named: log.turn_of(step) })
                     .collect(),
                 unlogged: self.unseen.more(log, &self.sent.decisions[at]),
@@ -275,13 +300,17 @@ impl Bench<'_> {
                 words: typed.gone(0..from, until, (&goes, &is_gone), &summaries[i]),
                 change: Change {
                     n_steps,
-                    lost: lost.into_iter().filter(|need| is_told(need)).map(lost_of).collect(),
+                    lost: sure.into_iter().map(|(need, _)| lost_of(need)).collect(),
+                    perhaps: perhaps
+                        .into_iter()
+                        .map(|(need, is_of_file)| Perhaps { lost: lost_of(need), is_of_file })
+                        .collect(),
                     again: self.reads.again(log, from..until, &is_gone),
                     ..change
                 },
             });
         }
-        Ok(all)
+        Ok((all, clears))
     }
 
     /// Beside each compaction how many things its summary names, and which of them stand nowhere before it.
@@ -409,10 +438,28 @@ impl Bench<'_> {
             n_left: decisions[at + 1..].iter().take_while(|d| segment(d) == segment(decision)).count() as u32,
             n_steps: 0,
             lost: Vec::new(),
+            perhaps: Vec::new(),
             again: Vec::new(),
         }
     }
 }
+
+/// Whether a log says that its product compacted it: not where the user had the context cleared.
+pub fn is_compacted(trajectory: &Trajectory) -> bool {
+    let steps = &trajectory.steps;
+    (0..).zip(steps).any(|(at, step)| step.kind == Kind::Compaction && !is_of_user(steps, at))
+}
+
+/// Whether a compaction without a summary is behind a command of the user that asks for it.
+fn is_of_user(steps: &[Step], at: u32) -> bool {
+    let (before, of) = (&steps[..at as usize], &steps[at as usize]);
+    let said = before.iter().rfind(|step| step.role == Role::User);
+    let is_asked = |said: &Step| said.kind == Kind::Message && CLEAR.contains(&said.text.trim());
+    of.kind == Kind::Compaction && of.text.trim().is_empty() && said.is_some_and(is_asked)
+}
+
+/// Such commands.
+const CLEAR: [&str; 3] = ["/clear", "/reset", "/new"];
 
 /// How Claude Code begins what it says behind a summary: that is not the model's.
 const BEHIND: &str = "\nIf you need specific details from before compaction";

@@ -123,7 +123,8 @@ impl<'a> Typed<'a> {
                     run,
                 })
             };
-            typed_parts(text).into_iter().flat_map(move |part| runs(text, part)).flat_map(of_run)
+            let said = typed_parts(text).into_iter().flat_map(move |part| without_command(text, part));
+            said.flat_map(move |part| runs(text, part)).flat_map(of_run)
         })
     }
 }
@@ -132,6 +133,25 @@ impl<'a> Typed<'a> {
 fn without(text: &str, is_there: &dyn Fn(&str) -> bool) -> String {
     let gone: Vec<&str> = text.lines().filter(|line| !is_there(line)).collect();
     if gone.is_empty() { text.to_owned() } else { gone.join("\n") }
+}
+
+/// A part without the command that a message begins with (`/add a.rs`, `/ask why is that?`, `!make`); none of it where what stands behind that
+/// is no sentence.
+fn without_command(text: &str, part: Range<usize>) -> Option<Range<usize>> {
+    let head = text.trim_start();
+    let shell =
+        head.strip_prefix('!').filter(|rest| rest.starts_with(|c: char| !c.is_whitespace() && c != '['));
+    let name = head.strip_prefix('/').and_then(|rest| rest.split_whitespace().next());
+    let is_name = |name: &str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_:".contains(&b));
+    let Some(name) = shell.and(Some("")).or(name.filter(|name| is_name(name))) else { return Some(part) };
+    let behind = text.len() - head.len() + 1 + name.len();
+    let is_word = |word: &&str| {
+        let word = word.trim_matches(|c: char| c.is_ascii_punctuation());
+        !word.is_empty() && word.chars().all(|c| c.is_alphabetic() || c == '\'')
+    };
+    let n_words = text[behind..].split_whitespace().filter(is_word).count();
+    let part = part.start.max(behind)..part.end.max(behind);
+    (shell.is_none() && n_words >= LEAST && !part.is_empty()).then_some(part)
 }
 
 /// A text without tags of a harness, what stands between them, and images.
@@ -208,6 +228,25 @@ mod tests {
         assert_eq!(of("look [image image/png 311274 bytes] here"), ["look", "here"]);
         assert_eq!(of("a Vec<u8> and <b>, <not-closed> stay"), ["a Vec<u8> and <b>,", "stay"]);
         assert_eq!(of("<system-reminder>one <x-y> two</system-reminder> three"), ["three"]);
+    }
+
+    #[test]
+    fn a_command_is_no_sentence() {
+        let of = |text: &'static str| without_command(text, 0..text.len()).map(|part| text[part].trim());
+        for text in [
+            "/add src/a.rs src/b.rs src/c.rs",
+            "/clear",
+            " /model openrouter/some/model-1",
+            "!make test -j 2",
+        ] {
+            assert_eq!(of(text), None, "{text}");
+        }
+        assert_eq!(of("/ask why does the build fail here?"), Some("why does the build fail here?"));
+        for text in
+            ["/usr/bin/env is not there on my machine", "Use /add for it, please", "! is a mark", "![a](b)"]
+        {
+            assert_eq!(of(text), Some(text.trim()), "{text}");
+        }
     }
 
     #[test]

@@ -16,10 +16,12 @@ use super::page::{Block, lay_out, width};
 use super::trial::tokens;
 use super::{ExitStatus, Output, catalogue, count, print, tell, web};
 use crate::advice::{Advisor, Session};
+use crate::audit;
 use crate::experiment::cell::plays;
 use crate::experiment::{Dataset, Plan};
 use crate::models::api;
 use crate::policies;
+use crate::settings::hint;
 use crate::store::TrajectoryRow;
 use crate::text::escape;
 use answer::Answer;
@@ -82,7 +84,7 @@ fn product(text: &str) -> Result<String, String> {
     let known = menu::products();
     match known.contains(&text) {
         true => Ok(text.to_owned()),
-        false => Err(format!("expected one of {}", known.join(", "))),
+        false => Err(format!("no settings are known for it\n{}", hint(text, &known))),
     }
 }
 
@@ -137,9 +139,7 @@ fn answered(
         Some(product) => Menu::settings(product, model_window)?,
         None => Menu::of(reference, model_window)?,
     };
-    // A segment ends where the product's own window was full: in a window of that size nothing happens inside of one.
-    let is_compacted = indices.iter().any(|&index| rows[index].n_segments > 1);
-    let is_half = is_compacted && args.window.is_none();
+    let is_half = args.window.is_none() && is_compacted(data, rows, indices)?;
     let half = if is_half { menu.own_window / 2 } else { menu.own_window };
     let menu = menu.in_window(args.window.unwrap_or(half));
     let plan = Plan::parse("advise.toml", &menu.experiment()?, &catalogue())?;
@@ -187,6 +187,17 @@ pub(super) fn replayed(
         };
         numbered.par_iter().map(session).collect()
     })
+}
+
+/// Whether the product itself compacted one of these sessions: a segment ends there where its own window was full, so that in a window
+/// of that size nothing happens inside of one.
+fn is_compacted(data: &Dataset, rows: &[TrajectoryRow], indices: &[usize]) -> anyhow::Result<bool> {
+    for &index in indices.iter().filter(|index| rows[**index].n_segments > 1) {
+        if audit::is_compacted(&data.trajectory(index)?) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn is_priced(row: &TrajectoryRow) -> bool {

@@ -1,20 +1,24 @@
 //! `trajpress audit`: what an agent's own product did to the past of sessions.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
+use indicatif::HumanCount;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use super::once::read;
 use super::page::{Block, lay_out, width};
 use super::{ExitStatus, Output, catalogue, count, inspect, print, web};
-use crate::audit::{Audit, Change, Compaction, Fall, Lost, NameAlone, Words, audit};
+use crate::audit::{Audit, Change, Compaction, Fall, Lost, NameAlone, Perhaps, Words, audit};
 use crate::experiment::Plan;
 use crate::scores::money::Prices;
 use crate::store::TrajectoryRow;
 use crate::text::escape;
 
 const EXPERIMENT: &str = include_str!("../data/audit.toml");
+/// Characters of the longest path that is shown.
+const PATH: usize = 1000;
 /// Lines of each kind that are shown of a compaction; the rest is a number.
 const SHOWN: usize = 5;
 
@@ -60,7 +64,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         let one = |&index: &usize| Ok((index, audit(&data, &plan, index)?));
         touched.par_iter().map(one).collect::<anyhow::Result<_>>()
     })?;
-    let has_any = |audit: &Audit| is_acted(audit) || !audit.falls.is_empty();
+    let has_any = |audit: &Audit| is_acted(audit) || !audit.falls.is_empty() || !audit.clears.is_empty();
     let told = audits.iter().filter(|(_, audit)| has_any(audit));
     let told: Vec<(&TrajectoryRow, &Audit)> = told.map(|(i, audit)| (&rows[*i], audit)).collect();
     if let Some(path) = &args.html {
@@ -98,11 +102,16 @@ fn as_json(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> Value {
     let change = |row: &TrajectoryRow, change: &Change| {
         let again = change.again.iter();
         let lost = change.lost.iter().map(lost_as_json);
+        let perhaps = change.perhaps.iter().map(|Perhaps { lost, is_of_file }| {
+            let mut value = lost_as_json(lost);
+            value["stood_in_a_file"] = json!(is_of_file);
+            value
+        });
         json!({
             "turn": change.turn, "time": change.time.map(time), "prompt_before": change.before, "prompt_after": change.after,
             "billed": change.is_billed, "shorter": change.is_shorter, "cost_of_lost_cache": dollars(row, change.cost),
             "paid_after_calls": change.paid_after.filter(|n| *n <= change.n_left), "calls_left": change.n_left,
-            "steps": change.n_steps, "lost": lost.collect::<Vec<_>>(),
+            "steps": change.n_steps, "lost": lost.collect::<Vec<_>>(), "lost_as_far_as_logged": perhaps.collect::<Vec<_>>(),
             "read_again": again.map(|a| json!({"path": a.path, "before": a.before, "turn": a.turn, "tokens": a.tokens})).collect::<Vec<_>>(),
         })
     };
@@ -127,16 +136,24 @@ fn as_json(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> Value {
         value["used_with_the_name_alone"] = names_alone.collect();
         value["prompt_before_in_the_log"] = json!(of.shown);
         value["prompt_after_not_in_the_log"] = json!(of.unlogged);
+        value["is_prompt_after_in_the_log"] = json!(is_first_known(of));
         value["named"] = json!(of.n_named);
         value["named_nowhere_before"] = json!(of.invented);
         value["user_words_gone"] = words.collect();
+        value["read_again_as_far_as_logged"] =
+            if is_first_known(of) { json!([]) } else { value["read_again"].clone() };
         let is_empty = |value: &Value| value.as_array().is_none_or(Vec::is_empty);
-        for (key, is_of_first) in UNTOLD {
+        for (key, at_most) in UNTOLD {
             let is_told = match key {
                 "named_nowhere_before" => of.is_shown,
                 _ => of.is_shown || !is_empty(&value[key]),
             };
-            if !is_told || is_of_first && (!of.is_prompt_known || of.unlogged.is_some()) {
+            let is_known = match at_most {
+                None => true,
+                // Where at most nothing is, nothing is.
+                Some(at_most) => is_first_known(of) || is_empty(&value[at_most]),
+            };
+            if !(is_told && is_known) {
                 value[key] = Value::Null;
             }
         }
@@ -146,9 +163,13 @@ fn as_json(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> Value {
         let falls = audit.falls.iter().map(|fall| {
             json!({"turn": fall.turn, "time": fall.time.map(time), "prompt_before": fall.before, "prompt_after": fall.after})
         });
+        let clears = audit.clears.iter().map(|of| {
+            json!({"turn": of.turn, "time": of.time.map(time), "prompt_before": of.before, "prompt_after": of.after, "billed": of.is_billed})
+        });
         json!({
             "session": row.trajectory, "source": row.source, "format": row.format, "model": row.model,
             "compactions": audit.compactions.iter().map(|of| compaction(row, of)).collect::<Vec<_>>(),
+            "cleared_by_the_user": clears.collect::<Vec<_>>(),
             "edits": audit.edits.iter().map(|of| change(row, of)).collect::<Vec<_>>(),
             "fell_without_a_record": falls.collect::<Vec<_>>(), "begun_anew": audit.n_cleared, "compacted_at_the_end": audit.n_unsent,
         })
@@ -156,15 +177,20 @@ fn as_json(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> Value {
     json!({ "sessions_read": n_sessions, "sessions": sessions.collect::<Vec<_>>() })
 }
 
-/// What cannot be told where the log does not show what was replaced, but for what it does show, and whether a first prompt must be in
-/// the log for it, too.
-const UNTOLD: [(&str, bool); 5] = [
-    ("lost", true),
-    ("read_again", true),
-    ("used_with_the_name_alone", true),
-    ("named_nowhere_before", false),
-    ("user_words_gone", false),
+/// What cannot be told where the log does not show what was replaced, but for what it does show; and for what the first prompt must be in
+/// the log, too, what is told in its place.
+const UNTOLD: [(&str, Option<&str>); 5] = [
+    ("lost", Some("lost_as_far_as_logged")),
+    ("read_again", Some("read_again_as_far_as_logged")),
+    ("used_with_the_name_alone", Some("used_with_the_name_alone")),
+    ("named_nowhere_before", None),
+    ("user_words_gone", None),
 ];
+
+/// Whether the log shows all of the first prompt behind a compaction.
+fn is_first_known(of: &Compaction) -> bool {
+    of.unlogged.is_none() && of.is_prompt_known
+}
 
 fn as_text(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> String {
     let n_compactions: usize = told.iter().map(|(_, audit)| audit.compactions.len()).sum();
@@ -179,28 +205,39 @@ fn as_text(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> String {
             count(n_edits as u64, "edit")
         ),
     };
-    let n_fell = (told.len() - n_acted) as u64;
+    let n_clears: usize = told.iter().map(|(_, audit)| audit.clears.len()).sum();
+    if n_clears > 0 {
+        text += &format!("Users cleared the context {}.\n", count(n_clears as u64, "time"));
+    }
+    let has_fallen = |audit: &Audit| !is_acted(audit) && !audit.falls.is_empty();
+    let n_fell = told.iter().filter(|(_, audit)| has_fallen(audit)).count() as u64;
     if n_fell > 0 {
         text += &format!("In {} without such a record the prompt fell.\n", count(n_fell, "session"));
     }
     if told.is_empty() {
         return text;
     }
+    let mut sources: HashMap<&str, usize> = HashMap::new();
+    told.iter().for_each(|(row, _)| *sources.entry(&row.source).or_default() += 1);
     for (row, audit) in told {
-        text += &session(row, audit);
+        text += &session(row, audit, sources[row.source.as_str()] > 1);
     }
     text + "\nA turn is one call of the model with its results, or words of the user that a compaction follows before any call; turn 0 \
         is all before the first call. Prompt: the last one before and the first one after; of edits that \
         are counted here, that prompt without the edit and with it. Lost cache: what that prompt cost more than \
-        the longer one, which the cache would have served; later calls pay it back by being shorter. Lost: last mentioned before, its \
-        name (of a path the last part) in no prompt since as far as the log shows them, and yet used by the model. Not there before: what the summary names and no \
+        the longer one would have: the one before, read from the cache, with what was logged since, written to it; later calls pay it back by being shorter. Lost: last mentioned before, its \
+        name (of a path the last part) in no prompt since as far as the log shows them, and yet used by the model; in no file: in none that was read or edited before. Not there before: what the summary names and no \
         step before it does; it may be right all the same. Gone: what the user typed or pasted once, in no prompt word for word.\n"
 }
 
-fn session(row: &TrajectoryRow, audit: &Audit) -> String {
+/// One session; `is_one_of_many` is whether others of the same file are told, too.
+fn session(row: &TrajectoryRow, audit: &Audit, is_one_of_many: bool) -> String {
+    let name = row.task_id.as_deref().unwrap_or(&row.trajectory);
+    let name = if is_one_of_many { format!(", {}", escape::short(name)) } else { String::new() };
     let mut text = format!(
-        "\n{} ({}, {})\n",
-        escape::short(&row.source),
+        "\n{}{name} ({}, {})\n",
+        // What one has to find again is not cut.
+        inspect::line(&row.source, PATH),
         row.format,
         row.model.as_deref().map_or("model unknown".to_owned(), escape::short)
     );
@@ -215,6 +252,12 @@ fn session(row: &TrajectoryRow, audit: &Audit) -> String {
     let (first, rest) = audit.edits.split_at(audit.edits.len().min(SHOWN));
     let mut parts: Vec<(u32, String)> = audit.falls.iter().map(|of| (of.turn, fall(of))).collect();
     parts.extend(audit.compactions.iter().map(|of| (of.change.turn, compaction(row, of))));
+    parts.extend(
+        audit
+            .clears
+            .iter()
+            .map(|of| (of.turn, format!("  cleared by the user before turn {}, {}\n", of.turn, prompt(of)))),
+    );
     parts.extend(first.iter().map(|change| (change.turn, edit(row, change))));
     parts.sort_by_key(|(turn, _)| *turn);
     text.extend(parts.into_iter().map(|(_, part)| part));
@@ -232,7 +275,7 @@ fn session(row: &TrajectoryRow, audit: &Audit) -> String {
 
 fn fall(Fall { turn, time, before, after }: &Fall) -> String {
     let when = when(*time);
-    let [before, after] = [*before, *after].map(indicatif::HumanCount);
+    let [before, after] = [*before, *after].map(HumanCount);
     format!(
         "  the prompt fell before turn {turn}, {when}{before} -> {after} tokens, and no record says why\n"
     )
@@ -243,7 +286,30 @@ fn edit(row: &TrajectoryRow, change: &Change) -> String {
     let steps = count(change.n_steps as u64, "step");
     let head =
         format!("  edit before turn {}, {}; {steps} taken out or replaced\n", change.turn, prompt(change));
-    head + &money(row, change) + &listed("lost and used again", &change.lost, lost) + &again(change)
+    head + &money(row, change)
+        + &listed("lost and used again", &change.lost, lost)
+        + &more_perhaps(change)
+        + &again(change, "")
+}
+
+/// How many more may be lost, of those whose later prompts are not known.
+fn more_perhaps(change: &Change) -> String {
+    match change.perhaps.len() as u64 {
+        0 => String::new(),
+        n => format!(
+            "      perhaps {} more: a later prompt holds what is not in the log (listed with --json)\n",
+            HumanCount(n)
+        ),
+    }
+}
+
+/// What is lost as far as the log shows, those first that no file had held.
+fn perhaps(change: &Change) -> String {
+    let (of_files, others): (Vec<_>, Vec<_>) = change.perhaps.iter().partition(|of| of.is_of_file);
+    let no_file = others.len();
+    let all: Vec<&Lost> = others.into_iter().chain(of_files).map(|of| &of.lost).collect();
+    let counted = format!("{}, {no_file} of them in no file", all.len());
+    listed_as("lost and used again, as far as the log shows", &counted, &all, |one| lost(one))
 }
 
 /// What one compaction did.
@@ -278,22 +344,17 @@ fn compaction(row: &TrajectoryRow, of: &Compaction) -> String {
     }
     // Of what is not shown an empty list says nothing.
     let is_told = |n: usize| of.is_shown || n > 0;
-    match of.unlogged {
-        _ if !of.is_prompt_known => {
-            text += "    how much of this prompt is not in the log is not known: lost and read again cannot be told\n"
-        }
-        Some(n) => {
-            text += &format!(
-                "    {} of this prompt are not in the log: lost and read again cannot be told here\n",
-                count(n, "token")
-            );
-        }
-        None if is_told(of.change.lost.len()) => {
-            text += &listed("lost and used again", &of.change.lost, lost)
-        }
-        None => {}
+    let is_first_known = is_first_known(of);
+    if !is_first_known {
+        text += &unknown(of);
     }
-    let is_first_known = of.unlogged.is_none() && of.is_prompt_known;
+    match is_first_known || of.change.perhaps.is_empty() {
+        true if is_told(of.change.lost.len()) => {
+            text += &(listed("lost and used again", &of.change.lost, lost) + &more_perhaps(&of.change));
+        }
+        true => {}
+        false => text += &perhaps(&of.change),
+    }
     if !of.names_alone.is_empty() && is_first_known {
         let n = count(of.names_alone.len() as u64, "more thing");
         text += &format!("      {n} stood there by name alone (listed with --json)\n");
@@ -305,10 +366,24 @@ fn compaction(row: &TrajectoryRow, of: &Compaction) -> String {
     if is_told(of.words.len()) {
         text += &listed("words of the user that are gone", &of.words, words);
     }
-    if is_first_known && is_told(of.change.again.len()) {
-        text += &again(&of.change);
+    let n_again = of.change.again.len();
+    if is_told(n_again) {
+        text +=
+            &again(&of.change, if is_first_known || n_again == 0 { "" } else { ", as far as the log shows" });
     }
     text
+}
+
+/// How much of the prompt behind a compaction the log does not show.
+fn unknown(of: &Compaction) -> String {
+    let text = match of.unlogged.filter(|_| of.is_prompt_known) {
+        Some(n) => format!("    {} of this prompt are not in the log", count(n, "token")),
+        None => "    how much of this prompt is not in the log is not known".to_owned(),
+    };
+    let is_open = !of.change.perhaps.is_empty() || !of.change.again.is_empty();
+    let may_hold =
+        ": files that were put back, for instance, which may hold what is told as lost or read again";
+    text + if is_open { may_hold } else { "" } + "\n"
 }
 
 fn words(words: &Words) -> String {
@@ -324,7 +399,7 @@ fn words(words: &Words) -> String {
 fn prompt(change: &Change) -> String {
     let by = if change.is_billed { "as billed" } else { "as counted here" };
     let when = when(change.time);
-    let [before, after] = [change.before, change.after].map(indicatif::HumanCount);
+    let [before, after] = [change.before, change.after].map(HumanCount);
     let not = if change.is_shorter { "" } else { ", which is not shorter" };
     format!("{when}prompt {before} -> {after} tokens {by}{not}")
 }
@@ -364,8 +439,8 @@ fn lost(lost: &Lost) -> String {
     )
 }
 
-fn again(change: &Change) -> String {
-    listed("read again, unchanged", &change.again, |again| {
+fn again(change: &Change, as_far: &str) -> String {
+    listed(&format!("read again, unchanged{as_far}"), &change.again, |again| {
         let tokens = count(again.tokens, "token");
         format!(
             "{} at turn {} as at turn {}, {tokens}",
@@ -378,7 +453,11 @@ fn again(change: &Change) -> String {
 
 /// A heading with a number, and the first few lines below it.
 fn listed<T>(what: &str, all: &[T], line: impl Fn(&T) -> String) -> String {
-    let mut text = format!("    {what}: {}\n", all.len());
+    listed_as(what, &all.len().to_string(), all, line)
+}
+
+fn listed_as<T>(what: &str, counted: &str, all: &[T], line: impl Fn(&T) -> String) -> String {
+    let mut text = format!("    {what}: {counted}\n");
     for one in all.iter().take(SHOWN) {
         text += &format!("      {}\n", line(one));
     }

@@ -23,6 +23,8 @@ use crate::report::sweep::{Drawn, figure};
 use crate::scores::money::Prices;
 use crate::text::escape;
 
+/// What the experiment goes by that is made of the keys: nobody has its text.
+const GRID: &str = "--vary";
 /// Combinations of settings at most.
 const MOST: usize = 200;
 /// The key that is no stage's.
@@ -142,6 +144,14 @@ fn experiment(presets: &[String], vary: &[Vary], choices: &[Choice]) -> anyhow::
     Ok(text)
 }
 
+/// An error in that experiment, without a line of it.
+fn of_vary(error: &anyhow::Error) -> anyhow::Error {
+    let told = format!("{error:#}");
+    let place = told.strip_prefix(GRID).and_then(|rest| rest.strip_prefix(':')).unwrap_or(&told);
+    let said = place.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches(':').trim_start();
+    anyhow::anyhow!("`{GRID}`: {said}")
+}
+
 /// Where a combination, with what stands for its summaries, stands in the plan.
 fn place(
     plan: &Plan,
@@ -185,7 +195,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     anyhow::ensure!(named.len() == args.presets.len(), "a preset is named twice");
     let choices = choices(&args.vary);
     let text = experiment(&args.presets, &args.vary, &choices)?;
-    let plan = Plan::parse("the grid of `--vary`", &text, &catalogue())?;
+    let plan = Plan::parse(GRID, &text, &catalogue()).map_err(|error| of_vary(&error))?;
     let threads = super::threads(args.threads);
     let (_folder, data) = read(&args.logs, threads, output)?;
     let indices: Vec<usize> = (0..data.entries().len()).collect();

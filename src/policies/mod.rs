@@ -265,6 +265,9 @@ impl Policy {
             (part, key) != ("strategy", SUMMARISE.1),
             "what stands for a summary is no key of it\nhint: `forms = [\"extract\"]` beside `preset`"
         );
+        if let Some(number) = number.filter(|number| !(1..=self.stages.len()).contains(number)) {
+            anyhow::bail!("there is no stage {number}: {}", self.counted());
+        }
         let is_meant = |at: usize| number.is_none_or(|number| number == at + 1);
         let of = |stage: &StageFile| stage.part(part).map(|(table, known)| (table.contains_key(key), known));
         let known = |stage: &StageFile| {
@@ -303,7 +306,7 @@ impl Policy {
         let mut place = match number {
             Some(number) => written["stages"]
                 .get_mut(number.wrapping_sub(1))
-                .with_context(|| format!("it has {} stages", self.stages.len()))?,
+                .with_context(|| format!("there is no stage {number}: {}", self.counted()))?,
             None => &mut written,
         };
         let (last, way) = keys.split_last().context("a key is missing behind the number")?;
@@ -313,8 +316,18 @@ impl Policy {
         }
         place.as_table_mut().context("it is no table")?.insert((*last).to_owned(), value.clone());
         let hint = "hint: as in `scope.messages`, `2.trigger.share`, `counter.by` or `1.down_to`; `trajpress show preset NAME` prints a policy to edit";
-        *self = written.try_into().map_err(|error| anyhow::anyhow!("{}\n{hint}", toml_message(&error)))?;
+        *self = written.try_into().map_err(|error| {
+            let told = toml_message(&error);
+            anyhow::anyhow!("{}\n{hint}", settings::unknown_field(&told).unwrap_or(told))
+        })?;
         Ok(())
+    }
+
+    fn counted(&self) -> String {
+        match self.stages.len() {
+            1 => "it has 1 stage".to_owned(),
+            n => format!("it has {n} stages"),
+        }
     }
 }
 

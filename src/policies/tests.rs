@@ -716,7 +716,15 @@ fn a_key_is_set_where_a_stage_knows_it() {
     );
     assert!(wrong("messages").contains("as in `scope.messages`"));
     assert!(wrong("strategy.form").contains("hint: `forms ="));
-    assert!(wrong("3.down_to").contains("it has 1 stages"));
+    for key in ["3.down_to", "3.scope.messages", "0.scope.messages"] {
+        let number = &key[..1];
+        assert_eq!(wrong(key), format!("there is no stage {number}: it has 1 stage"));
+    }
+    assert!(
+        wrong("rouns").starts_with("unknown key `rouns`\nhint: did you mean `rounds`?"),
+        "{}",
+        wrong("rouns")
+    );
     // What is no part of a stage is a key of the policy, or of a stage.
     let mut set = |key: &str, value: Value| policy.set(key, &value).unwrap();
     set("head", "task".into());

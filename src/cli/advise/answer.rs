@@ -57,10 +57,16 @@ impl Answer {
             None => text += &self.kept(),
         }
         let mut page = vec![Block::Text(text)];
-        if let (Some(chosen), Some(place)) = (&self.advice.chosen, self.menu.place) {
-            page.push(Block::Text(format!("\nPaste into {place}:")));
-            let paste = self.dish(chosen).paste.as_deref().unwrap_or_default();
-            page.extend(paste.trim().lines().map(|line| Block::Line(format!("  {line}"))));
+        match (&self.advice.chosen, self.menu.place) {
+            (Some(chosen), Some(place)) => {
+                page.push(Block::Text(format!("\nPaste into {place}:")));
+                let paste = self.dish(chosen).paste.as_deref().unwrap_or_default();
+                page.extend(paste.trim().lines().map(|line| Block::Line(format!("  {line}"))));
+            }
+            (None, Some(place)) => {
+                page.push(Block::Text(format!("Nothing to paste into {place}: what stands there stays.\n")));
+            }
+            (_, None) => {}
         }
         page.extend(self.frontier());
         page.extend(self.validation.iter().map(validated));
@@ -82,7 +88,7 @@ impl Answer {
             dish.name,
             dish.words,
             tokens(chosen),
-            beside(chosen.saved[2].unwrap_or(0.0), "less"),
+            beside(chosen.saved[2].unwrap_or(0.0), ["less", "as much"]),
             self.dollars(chosen),
             count(excess.n_sessions as u64, "session"),
             HumanCount(excess.n_affected as u64),
@@ -148,7 +154,8 @@ impl Answer {
     /// The cheapest ones, where none costs less.
     fn nearest(&self) -> String {
         let cost = |of: &Compared| {
-            format!("`{}` costs {}", self.dish(of).name, beside(of.saved[2].unwrap_or(0.0), "less"))
+            let saved = beside(of.saved[2].unwrap_or(0.0), ["less", "as much"]);
+            format!("`{}` costs {saved}", self.dish(of).name)
         };
         self.advice.all.iter().take(NEAREST).map(cost).collect::<Vec<_>>().join(", ")
     }
@@ -161,7 +168,7 @@ impl Answer {
         };
         let mut text = String::new();
         for of in told("not worse") {
-            let saved = beside(of.saved[2].unwrap_or(0.0), "less");
+            let saved = beside(of.saved[2].unwrap_or(0.0), ["less", "as much"]);
             let halves = match of.holds_in_each {
                 true => {
                     "and in each half; but one that costs still less was chosen on the older half, and it alone is looked at on the newer"
@@ -427,8 +434,9 @@ fn lost(excess: &Excess) -> String {
 /// Tokens beside those of the reference, in ours and as billed.
 fn tokens(of: &Compared) -> String {
     let [tokens, billed, _] = of.saved;
-    let billed = billed.map_or_else(String::new, |share| format!(" ({} as billed)", beside(share, "fewer")));
-    format!("{} tokens{billed}", beside(tokens.unwrap_or(0.0), "fewer"))
+    let beside = |share| beside(share, ["fewer", "as many"]);
+    let billed = billed.map_or_else(String::new, |share| format!(" ({} as billed)", beside(share)));
+    format!("{} tokens{billed}", beside(tokens.unwrap_or(0.0)))
 }
 
 /// What the stages of a policy are set to, by the keys that `sweep` knows them by.
@@ -446,10 +454,11 @@ fn values(policy: &Policy) -> Vec<String> {
     all
 }
 
-/// A share that is saved, in words: what is below nothing is more.
-fn beside(saved: f64, less: &str) -> String {
+/// A share that is saved, in words: what is below nothing is more, and what would read 0 % is as much.
+fn beside(saved: f64, [less, same]: [&str; 2]) -> String {
+    let share = percent(saved.abs());
     let word = if saved < 0.0 { "more" } else { less };
-    format!("{} {word}", percent(saved.abs()))
+    if share == percent(0.0) { same.to_owned() } else { format!("{share} {word}") }
 }
 
 fn points_beside(more: f64) -> String {
@@ -472,7 +481,8 @@ mod tests {
 
     #[test]
     fn what_is_below_nothing_is_told_the_other_way_round() {
-        assert_eq!([0.38, -0.38].map(|saved| beside(saved, "fewer")), ["38 % fewer", "38 % more"]);
+        let told = [0.38, -0.38, 0.004, -0.004].map(|saved| beside(saved, ["less", "as much"]));
+        assert_eq!(told, ["38 % less", "38 % more", "as much", "as much"]);
         let set = values(&crate::policies::find("mini-swe-agent").unwrap().policy);
         assert!(
             set.contains(&"trigger.always = true".to_owned())

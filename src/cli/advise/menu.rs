@@ -143,6 +143,10 @@ impl Menu {
         };
         menu.candidates = product.choices.iter().map(choice).collect::<anyhow::Result<_>>()?;
         menu.place = Some(&product.place);
+        if product.reference.is_none() {
+            menu.reference.words =
+                format!("with nothing set for {}: the newest turns that fit the window", product.name);
+        }
         Ok(menu)
     }
 

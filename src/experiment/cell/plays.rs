@@ -12,6 +12,7 @@ use crate::scores::readers::Readers;
 use crate::scores::registry::Entry;
 use crate::scores::retention::{Fate, Ledger, fates};
 use crate::text::tokens::Tokenizer;
+use crate::trajectory::Kind;
 
 /// A trajectory under all variants of a plan.
 pub struct Plays {
@@ -61,7 +62,9 @@ pub fn plays(data: &Dataset, plan: &Plan, index: usize) -> anyhow::Result<Plays>
             continue;
         }
         played.push(Played::default());
-        if own.log.n_segments > 1 {
+        // Where the user had the past cleared there is no summary.
+        let steps = &own.log.trajectory.steps;
+        if steps.iter().any(|step| step.kind == Kind::Compaction && !step.text.trim().is_empty()) {
             let bridged = own.bridged(data, plan, index)?;
             let product = play(&Scene::new(&bridged, &[], plan, &readers), variant, &tokenizer)?;
             let weights = bridged.questions.headline().map(|(_, weight)| weight);
