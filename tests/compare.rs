@@ -98,7 +98,7 @@ fn a_strategy_that_was_worsened_is_found_and_nothing_else() {
     );
 
     let text = told(&worse_page(&place, &monday, &tuesday, &[]));
-    assert!(text.starts_with("Worse: need_retention of ours"), "{text}");
+    assert!(text.starts_with("Worse: needs kept of ours"), "{text}");
     assert!(text.contains("other settings under one label"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 100 || line.starts_with("warning")), "{text}");
     let markdown = told(&worse_page(&place, &monday, &tuesday, &["--markdown"]));
@@ -190,7 +190,7 @@ fn nights_are_read_replayed_and_compared() {
 
     let second = night(BAD);
     assert_eq!(second.status.code(), Some(1), "{}", told(&second));
-    assert!(told(&second).contains("Worse: need_retention of ours"), "{}", told(&second));
+    assert!(told(&second).contains("Worse: needs kept of ours"), "{}", told(&second));
 
     let third = night(BAD);
     assert_eq!(third.status.code(), Some(0), "{}", told(&third));

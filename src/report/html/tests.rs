@@ -51,7 +51,7 @@ fn few_needs_are_said_to_be_few() {
 #[test]
 fn many_needs_of_few_clusters_are_not_said_to_be_few() {
     let of = Estimate { n_items: 3_016, n_eff: Some(1.9), ..Estimate::default() };
-    assert_eq!(too_few(&of), "its 3,016 needs are of too few clusters (as many as 1.9 of one size)");
+    assert_eq!(too_few(&of), "its 3,016 needs come from too few independent sources (they tell as much as 1.9 of one size)");
 }
 
 /// What divides the needs put at risk, and nothing else.

@@ -310,7 +310,8 @@ mod tests {
     fn trajectories(resolved: &[usize], reward: impl Fn(usize) -> Option<f64>) -> Vec<Trajectory> {
         (0..10)
             .map(|t| Trajectory {
-                n_turns: 0,
+                agent: None,
+            n_turns: 0,
                 id: t.to_string(),
                 format: String::new(),
                 cluster: t as u32,
