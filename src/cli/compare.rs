@@ -10,11 +10,11 @@ use super::page::{Block, lay_out, width};
 use super::{ExitStatus, Output, count, print, report, tell};
 use crate::experiment::finish::Success;
 use crate::files::whole;
-use crate::report::{Night, Population};
 use crate::report::compare::gate::{Answer, Gate};
 use crate::report::compare::{Compared, Options, Row, compare};
 use crate::report::statistics::bootstrap::Resampling;
 use crate::report::tables::{fixed, markdown};
+use crate::report::{Night, Population};
 use crate::scores;
 use crate::text::escape;
 
@@ -115,11 +115,8 @@ pub(super) struct Answered {
 
 /// Compares a night with the one before it; the answers go into its folder, too, as compare.md, compare.json and compare.xml.
 pub(super) fn night(base: &Path, new: &Path, gate: Gate, strict: bool) -> anyhow::Result<Answered> {
-    let options = Options {
-        resampling: Resampling { seed: 1, resamples: 2_000 },
-        population: Population::These,
-        gate,
-    };
+    let options =
+        Options { resampling: Resampling { seed: 1, resamples: 2_000 }, population: Population::These, gate };
     let compared = compare(base, new, &options)?;
     let files = [
         ("compare.md", as_markdown(&compared)),
@@ -137,7 +134,7 @@ impl Answered {
     pub(super) fn for_page(&self) -> Night {
         Night {
             said: headline(&self.compared),
-            about: pairing(&self.compared),
+            about: format!("{} {}", tally(&self.compared), pairing(&self.compared)),
             head: HEAD.map(str::to_owned).to_vec(),
             rows: changed(&self.compared).into_iter().map(cells).collect(),
             notes: warnings(&self.compared).iter().map(|warning| in_a_line(warning)).collect(),
@@ -151,6 +148,19 @@ impl Answered {
         warnings(&self.compared).iter().for_each(|warning| tell(warning));
         Ok(status(&self.compared, self.strict))
     }
+}
+
+/// How many answers there are of each kind.
+fn tally(of: &Compared) -> String {
+    let n = |answer| of.rows.iter().filter(|row| row.answer == answer).count();
+    let same = of.rows.iter().filter(|row| row.is_same).count();
+    format!(
+        "Of {}: {} worse, {} cannot be told, {} not worse ({same} of these the same).",
+        count(of.rows.len() as u64, "answer"),
+        n(Answer::Worse),
+        n(Answer::CannotTell),
+        n(Answer::NotWorse)
+    )
 }
 
 /// A warning without the marks that terminals have.

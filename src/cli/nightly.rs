@@ -11,8 +11,8 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{Cli, ExitStatus, Output, catalogue, compare, tell};
-use crate::experiment::Plan;
 use crate::experiment::finish::Success;
+use crate::experiment::{Plan, place};
 use crate::files::lock::Lock;
 use crate::report::Night;
 use crate::report::compare::gate::Gate;
@@ -249,7 +249,7 @@ impl Unfinished {
             )
         })?;
         let tables = success.tables.iter().map(|table| table.path.as_str());
-        for name in tables.chain([MANIFEST, SUCCESS]) {
+        for name in tables.chain([MANIFEST, SUCCESS, place::FILE]) {
             let (from, to) = (run.join(name), self.0.join(name));
             fs::hard_link(&from, &to)
                 .or_else(|_| fs::copy(&from, &to).map(drop))

@@ -11,10 +11,9 @@ use std::path::Path;
 use indicatif::HumanCount;
 use serde_json::{Value, json};
 
-use crate::report::figures::{self, FULL};
-use crate::report::{Charts, Night};
 use crate::report::figures::canvas::Canvas;
 use crate::report::figures::charts::Chart;
+use crate::report::figures::{self, FULL};
 use crate::report::lines::{Line, Lines};
 use crate::report::load::Run;
 use crate::report::statistics::estimate::Estimate;
@@ -22,6 +21,7 @@ use crate::report::statistics::inference::MIN_ITEMS;
 use crate::report::tables::differences;
 use crate::report::tables::summary::{Part, Summary, VariantSummary, metric};
 use crate::report::tables::{Cells, Column, Table, fixed};
+use crate::report::{Charts, Night};
 use crate::scores;
 use crate::scores::money::TOKEN_SAVINGS;
 use crate::scores::retention::NEED_RETENTION;
@@ -61,7 +61,8 @@ pub(super) fn page(
     let labels: Vec<(&str, bool)> =
         summary.rows.iter().map(|row| (row.label.as_str(), row.strategy == FULL)).collect();
     let (short, triggers) = figures::shortened(&labels);
-    let short = summary.rows.iter().zip(&short).map(|(row, short)| (row.variant.clone(), json!(escape::line(short))));
+    let short =
+        summary.rows.iter().zip(&short).map(|(row, short)| (row.variant.clone(), json!(escape::line(short))));
     let efficiency = metric("efficiency");
     let mut columns = serde_json::Map::new();
     for name in ["summary", "by_format"] {
@@ -134,7 +135,9 @@ fn of_night(night: &Night) -> Value {
 
 /// Sessions of a length, or of an agent, under each variant: values with their intervals, beside the variants.
 fn parts(summary: &Summary) -> Value {
-    let estimate = |of: &Estimate| json!([rounded(of.value, 4), rounded(of.lo(), 4), rounded(of.hi(), 4), of.in_short()]);
+    let estimate = |of: &Estimate| {
+        json!([rounded(of.value, 4), rounded(of.lo(), 4), rounded(of.hi(), 4), of.in_short()])
+    };
     let part = |(i, part): (usize, &Part)| {
         let of = |row: &VariantSummary| row.parts[i].iter().map(estimate).collect::<Vec<_>>();
         json!({
@@ -268,7 +271,10 @@ pub(super) fn sentence(run: &Run, summary: &Summary, lines: &Lines) -> String {
                 format!("fewer and keeps less of it, by {}", interval(&of))
             }
             Some(of) if of.value.is_some() => {
-                format!("fewer; whether it keeps less of it cannot be told (a difference of {})", interval(&of))
+                format!(
+                    "fewer; whether it keeps less of it cannot be told (a difference of {})",
+                    interval(&of)
+                )
             }
             _ => "fewer".to_owned(),
         };

@@ -311,7 +311,7 @@ mod tests {
         (0..10)
             .map(|t| Trajectory {
                 agent: None,
-            n_turns: 0,
+                n_turns: 0,
                 id: t.to_string(),
                 format: String::new(),
                 cluster: t as u32,

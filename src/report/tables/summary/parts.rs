@@ -57,8 +57,7 @@ fn agents(sessions: &[Trajectory]) -> Vec<Part> {
         by_name.entry(name(session)).or_default().push(i);
     }
     // Where an agent is a format, the table by format has said it.
-    let formats: BTreeSet<(String, &str)> =
-        sessions.iter().map(|s| (name(s), s.format.as_str())).collect();
+    let formats: BTreeSet<(String, &str)> = sessions.iter().map(|s| (name(s), s.format.as_str())).collect();
     let of_format: BTreeSet<&str> = formats.iter().map(|(_, format)| *format).collect();
     if formats.len() == by_name.len() && formats.len() == of_format.len() {
         return Vec::new();
@@ -66,7 +65,8 @@ fn agents(sessions: &[Trajectory]) -> Vec<Part> {
     let mut all: Vec<(String, Vec<usize>)> = by_name.into_iter().collect();
     all.sort_by(|a, b| b.1.len().cmp(&a.1.len()).then_with(|| natural(&a.0, &b.0)));
     if all.len() > AGENTS {
-        let rest: Vec<usize> = all.split_off(AGENTS - 1).into_iter().flat_map(|(_, members)| members).collect();
+        let rest: Vec<usize> =
+            all.split_off(AGENTS - 1).into_iter().flat_map(|(_, members)| members).collect();
         all.push(("all others".to_owned(), rest));
     }
     let part = |(name, indices): (String, Vec<usize>)| {
@@ -103,8 +103,11 @@ mod tests {
     #[test]
     fn sessions_are_parted_by_length_and_agent() {
         let agents = [Some("a"), Some("a"), None, Some("b"), Some("b"), Some("b")];
-        let all: Vec<Trajectory> =
-            [9, 1, 1, 4, 30, 4].into_iter().zip(agents).map(|(turns, agent)| session(turns, agent, "f")).collect();
+        let all: Vec<Trajectory> = [9, 1, 1, 4, 30, 4]
+            .into_iter()
+            .zip(agents)
+            .map(|(turns, agent)| session(turns, agent, "f"))
+            .collect();
         let own = |name: &str, n| (name.to_owned(), n);
         let lengths = [own("1 to 3 turns", 2), own("4 to 8 turns", 2), own("9 to 30 turns", 2)];
         assert_eq!(names(&all), [&lengths[..], &[own("b", 3), own("a", 2), own("not logged", 1)]].concat());
