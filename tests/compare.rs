@@ -250,11 +250,12 @@ fn nights_are_read_replayed_and_compared() {
     }
     let page = fs::read_to_string(newest.join("report/report.html")).unwrap();
     assert!(page.contains("1 only now") && page.contains("\"before\":\"20"), "the night's answer");
+    assert!(!page.contains("\"events\":[]"), "the worst events");
     // What became of a session, without a word on where its log is.
-    let newest = newest.display().to_string();
-    let listed: Value = serde_json::from_slice(&place.done(&["inspect", &newest, "--json"]).stdout).unwrap();
+    let folder = newest.display().to_string();
+    let listed: Value = serde_json::from_slice(&place.done(&["inspect", &folder, "--json"]).stdout).unwrap();
     let session = listed["sessions"][0]["trajectory"].as_str().unwrap();
-    let event = place.done(&["inspect", &newest, session, "--variant", "ours", "--event", "0"]);
+    let event = place.done(&["inspect", &folder, session, "--variant", "ours", "--event", "0"]);
     assert!(told(&event).contains("lost and needed later: "), "{}", told(&event));
     // The kept nights as a picture: the oldest of them is the one that got worse.
     let history = place.done(&["compare", "--history", &place.at("nights")]);

@@ -14,9 +14,11 @@ use super::{Cli, ExitStatus, Output, catalogue, compare, tell};
 use crate::experiment::finish::Success;
 use crate::experiment::{Plan, place};
 use crate::files::lock::Lock;
+use crate::files::reach;
 use crate::report::Night;
 use crate::report::compare::gate::Gate;
 use crate::settings::{OneOrMore, Source};
+use crate::store::{Row as _, ShowcaseRow};
 
 /// Nights that are kept, where the file does not say.
 const KEPT: usize = 14;
@@ -148,7 +150,7 @@ impl Config {
     /// What the file says, if the files that it names are there.
     fn read(path: &Path) -> anyhow::Result<Self> {
         let shown = path.display().to_string();
-        let text = crate::files::reach::text(path).with_context(|| format!("cannot read {shown}"))?;
+        let text = reach::text(path).with_context(|| format!("cannot read {shown}"))?;
         let source = Source { path: &shown, text: &text };
         let config: Config = source.read()?;
         anyhow::ensure!(config.keep > 0, "{shown}: `keep` must be at least 1, the night itself");
@@ -249,7 +251,10 @@ impl Unfinished {
             )
         })?;
         let tables = success.tables.iter().map(|table| table.path.as_str());
-        for name in tables.chain([MANIFEST, SUCCESS, place::FILE]) {
+        // The worst events with their text are no rows of the run, and the page of the night shows them.
+        let showcase = format!("{}.parquet", ShowcaseRow::TABLE);
+        let showcase = reach::is_there(&run.join(&showcase))?.then_some(showcase.as_str());
+        for name in tables.chain([MANIFEST, SUCCESS, place::FILE]).chain(showcase) {
             let (from, to) = (run.join(name), self.0.join(name));
             fs::hard_link(&from, &to)
                 .or_else(|_| fs::copy(&from, &to).map(drop))

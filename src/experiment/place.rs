@@ -1,6 +1,7 @@
 //! `RUN/_data.json`: where the data of a run lie, for commands that look at its logs again. It is no part of what a run is: the same
 //! run may be made from data in another place, and rows are passed on without it.
 
+use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context as _;
@@ -22,7 +23,15 @@ pub fn write(run: &Path, data: &Path) -> anyhow::Result<()> {
     let whole_path =
         |path: &Path| path.canonicalize().with_context(|| format!("cannot read {}", path.display()));
     let place = Place { data: from(&whole_path(run)?, &whole_path(data)?) };
-    whole::write(&run.join(FILE), escape::json(&place)?.as_bytes())
+    let (path, text) = (run.join(FILE), escape::json(&place)?);
+    if reach::read(&path)?.is_some_and(|there| there == text.as_bytes()) {
+        return Ok(());
+    }
+    // No file of a run is written over, so the old one goes.
+    if reach::is_there(&path)? {
+        fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+    }
+    whole::write(&path, text.as_bytes())
 }
 
 /// Where the data of a run are; none where it does not say.
@@ -53,19 +62,23 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (run, data) = (dir.path().join("runs/night"), dir.path().join("data"));
         assert_eq!(read(&run).unwrap(), None);
-        std::fs::create_dir_all(&run).unwrap();
-        std::fs::create_dir_all(&data).unwrap();
-        write(&run, &data).unwrap();
+        fs::create_dir_all(&run).unwrap();
+        fs::create_dir_all(&data).unwrap();
+        fs::write(run.join("_manifest.json"), "{}").unwrap();
+        write(&run, dir.path()).unwrap();
+        for _ in 0..2 {
+            write(&run, &data).unwrap();
+        }
         assert_eq!(read(&run).unwrap().unwrap(), run.join("../../data"));
         // Both are moved.
         let moved = dir.path().join("elsewhere");
-        std::fs::create_dir(&moved).unwrap();
+        fs::create_dir(&moved).unwrap();
         for name in ["runs", "data"] {
-            std::fs::rename(dir.path().join(name), moved.join(name)).unwrap();
+            fs::rename(dir.path().join(name), moved.join(name)).unwrap();
         }
         let there = read(&moved.join("runs/night")).unwrap().unwrap();
         assert_eq!(there.canonicalize().unwrap(), moved.join("data").canonicalize().unwrap());
-        std::fs::write(moved.join("runs/night").join(FILE), "{").unwrap();
+        fs::write(moved.join("runs/night").join(FILE), "{").unwrap();
         assert!(read(&moved.join("runs/night")).unwrap_err().to_string().contains("_data.json is damaged"));
     }
 }

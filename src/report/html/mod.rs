@@ -135,9 +135,12 @@ fn of_night(night: &Night) -> Value {
 
 /// Sessions of a length, or of an agent, under each variant: values with their intervals, beside the variants.
 fn parts(summary: &Summary) -> Value {
-    let estimate = |of: &Estimate| {
-        json!([rounded(of.value, 4), rounded(of.lo(), 4), rounded(of.hi(), 4), of.in_short()])
+    let instead = |of: &Estimate| {
+        of.counted
+            .map_or_else(|| of.in_short().to_owned(), |counted| format!("{} of {}", counted.kept, counted.n))
     };
+    let estimate =
+        |of: &Estimate| json!([rounded(of.value, 4), rounded(of.lo(), 4), rounded(of.hi(), 4), instead(of)]);
     let part = |(i, part): (usize, &Part)| {
         let of = |row: &VariantSummary| row.parts[i].iter().map(estimate).collect::<Vec<_>>();
         json!({
