@@ -159,7 +159,7 @@ impl Config {
             let there = beside(path, named.get_ref());
             if !there.is_file() {
                 let told = format!(
-                    "`{key}` names {}, and no file is there\nhint: paths are beside {shown}; an experiment to begin with is in docs/nightly.md",
+                    "`{key}` names {}, and no file is there\nhint: paths are beside {shown}; `trajpress show preset NAME > FILE` writes an experiment to begin with",
                     there.display()
                 );
                 return Err(source.error(&named.span(), &told));
