@@ -24,7 +24,10 @@ use crate::text::tokens::Tokenizer;
 use crate::turns::actions::ActionKind;
 
 mod event;
+mod lines;
 mod sessions;
+
+pub(super) use lines::{line, line_with};
 
 /// Show a trajectory, and what a variant kept, rewrote and lost of it
 ///
@@ -232,36 +235,6 @@ pub(super) fn find(data: &Dataset, name: &str) -> anyhow::Result<usize> {
             )
         }
     }
-}
-
-/// Text on one line, safe on a terminal, in so many characters as they are printed, and a mark where it is cut.
-pub(super) fn line(text: &str, width: usize) -> String {
-    let mut line = String::new();
-    let mut room = width;
-    for c in text.chars() {
-        let shown: String = match c {
-            '\n' => "\u{23ce}".to_owned(),
-            c if escape::acts(c) => c.escape_default().collect(),
-            c => c.to_string(),
-        };
-        let Some(left) = room.checked_sub(shown.chars().count()) else {
-            line.push('\u{2026}');
-            break;
-        };
-        room = left;
-        line += &shown;
-    }
-    line
-}
-
-/// The same, from where these words come into sight.
-pub(super) fn line_with(text: &str, words: &str, width: usize) -> String {
-    let before = text.find(words).map_or(0, |at| text[..at].chars().count());
-    if words.is_empty() || before + words.chars().count() <= width {
-        return line(text, width);
-    }
-    let skipped = before.saturating_sub(width / 3);
-    format!("\u{2026}{}", line(&text.chars().skip(skipped).collect::<String>(), width.saturating_sub(1)))
 }
 
 fn show_steps(log: &Log, usage: &[UsageRow], width: usize, output: Output) -> anyhow::Result<ExitStatus> {
@@ -484,20 +457,5 @@ mod tests {
   turns 9..12: 42,000 tokens unseen, 3 calls, after an unlogged edit\n";
         assert_eq!(usage_lines(&[row(0..9, false), row(9..12, true)]), expected);
         assert_eq!(usage_lines(&[]), "");
-    }
-
-    #[test]
-    fn text_cannot_act_on_a_terminal() {
-        assert_eq!(line("a\u{1b}[31mb\nc", 20), "a\\u{1b}[31mb\u{23ce}c");
-        assert_eq!(line("abc", 2), "ab\u{2026}");
-        assert_eq!(line("a\u{202e}b", 20), "a\\u{202e}b");
-        assert_eq!(line("a\tb\tc", 4), "a\\tb\u{2026}", "what is printed has room");
-    }
-
-    #[test]
-    fn a_line_shows_the_words_that_it_is_for() {
-        assert_eq!(line_with("one two three", "two", 8), "one two \u{2026}");
-        assert_eq!(line_with("one two three four five", "four", 9), "\u{2026}ee four \u{2026}");
-        assert_eq!(line_with("one two", "six", 9), "one two");
     }
 }

@@ -160,7 +160,7 @@ fn figures_have_short_names_and_scores_have_words() {
     let mut short: Vec<&str> =
         told["short"].as_object().unwrap().values().map(|s| s.as_str().unwrap()).collect();
     short.sort_unstable();
-    assert_eq!(short, ["full", "mask(keep_last=10)", "random(kept_share=0.1)", "truncate(last=5)"]);
+    assert_eq!(short, ["full", "mask(keep_last=10)", "random(b=0.2)", "truncate(last=5)"]);
     assert_eq!(told["triggers"], "trigger: turns(n=10)");
     assert_eq!(told["called"]["need_retention"], "needs kept");
     assert_eq!(told["called"]["quote_fidelity"], "quote fidelity");
