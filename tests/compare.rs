@@ -98,7 +98,7 @@ fn a_strategy_that_was_worsened_is_found_and_nothing_else() {
     );
 
     let text = told(&worse_page(&place, &monday, &tuesday, &[]));
-    assert!(text.starts_with("Worse: need_retention of ours"), "{text}");
+    assert!(text.starts_with("Worse: needs kept of ours"), "{text}");
     assert!(text.contains("other settings under one label"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 100 || line.starts_with("warning")), "{text}");
     let markdown = told(&worse_page(&place, &monday, &tuesday, &["--markdown"]));
@@ -184,13 +184,29 @@ fn nights_are_read_replayed_and_compared() {
         std::thread::sleep(std::time::Duration::from_millis(1_100));
         place.call(&["nightly", &config, "--threads", "2"])
     };
+    // A fault of what people write is told before anything is done.
+    let experiment = place.experiment("night", GOOD, "o200k");
+    let good = fs::read_to_string(&experiment).unwrap();
+    fs::write(&experiment, good.replace("name = \"truncate\"", "name = \"trunkate\"")).unwrap();
+    let wrong = place.call(&["nightly", &config]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(
+        told(&wrong).contains("night.toml:") && told(&wrong).contains("did you mean `truncate`"),
+        "{}",
+        told(&wrong)
+    );
+    fs::remove_file(&experiment).unwrap();
+    let gone = place.call(&["nightly", &config]);
+    assert!(told(&gone).contains("nightly.toml:2: `experiment` names "), "{}", told(&gone));
+    assert!(!Path::new(&place.at("nights")).exists());
+
     let first = night(GOOD);
     assert_eq!(first.status.code(), Some(0), "{}", told(&first));
     assert!(told(&first).contains("the first night"), "{}", told(&first));
 
     let second = night(BAD);
     assert_eq!(second.status.code(), Some(1), "{}", told(&second));
-    assert!(told(&second).contains("Worse: need_retention of ours"), "{}", told(&second));
+    assert!(told(&second).contains("Worse: needs kept of ours"), "{}", told(&second));
 
     let third = night(BAD);
     assert_eq!(third.status.code(), Some(0), "{}", told(&third));
@@ -232,6 +248,15 @@ fn nights_are_read_replayed_and_compared() {
     ] {
         assert!(newest.join(file).is_file(), "{file}");
     }
+    let page = fs::read_to_string(newest.join("report/report.html")).unwrap();
+    assert!(page.contains("1 only now") && page.contains("\"before\":\"20"), "the night's answer");
+    assert!(!page.contains("\"events\":[]"), "the worst events");
+    // What became of a session, without a word on where its log is.
+    let folder = newest.display().to_string();
+    let listed: Value = serde_json::from_slice(&place.done(&["inspect", &folder, "--json"]).stdout).unwrap();
+    let session = listed["sessions"][0]["trajectory"].as_str().unwrap();
+    let event = place.done(&["inspect", &folder, session, "--variant", "ours", "--event", "0"]);
+    assert!(told(&event).contains("lost and needed later: "), "{}", told(&event));
     // The kept nights as a picture: the oldest of them is the one that got worse.
     let history = place.done(&["compare", "--history", &place.at("nights")]);
     assert!(

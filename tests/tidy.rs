@@ -485,3 +485,16 @@ fn few_files_are_over_five_hundred_lines() {
     let gone: Vec<_> = known.difference(&large).collect();
     assert!(gone.is_empty(), "no longer over 500 lines, so take them off the list: {gone:?}");
 }
+
+/// Who wants to make a report again finds how before anything else.
+#[test]
+fn every_report_begins_with_its_command() {
+    for folder in
+        fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("reports")).unwrap().map(Result::unwrap)
+    {
+        let path = folder.path().join("README.md");
+        let Ok(text) = fs::read_to_string(&path) else { continue };
+        let first = text.lines().skip(1).find(|line| !line.trim().is_empty()).unwrap_or("");
+        assert!(first.starts_with("```") || first.starts_with("    "), "{}: {first}", path.display());
+    }
+}

@@ -10,11 +10,12 @@ use super::page::{Block, lay_out, width};
 use super::{ExitStatus, Output, count, print, report, tell};
 use crate::experiment::finish::Success;
 use crate::files::whole;
-use crate::report::Population;
 use crate::report::compare::gate::{Answer, Gate};
 use crate::report::compare::{Compared, Options, Row, compare};
 use crate::report::statistics::bootstrap::Resampling;
 use crate::report::tables::{fixed, markdown};
+use crate::report::{Night, Population};
+use crate::scores;
 use crate::text::escape;
 
 /// Compare a run with one before, and say whether it got worse
@@ -106,18 +107,16 @@ fn status(of: &Compared, strict: bool) -> ExitStatus {
     }
 }
 
-/// Compares a night with the one before it; the answers go into its folder, too, as compare.md, compare.json and compare.xml.
-pub(super) fn night(
-    base: &Path,
-    new: &Path,
-    gate: Option<&Path>,
+/// What a night says of the one before it.
+pub(super) struct Answered {
+    compared: Compared,
     strict: bool,
-) -> anyhow::Result<ExitStatus> {
-    let options = Options {
-        resampling: Resampling { seed: 1, resamples: 2_000 },
-        population: Population::These,
-        gate: Gate::load(gate)?,
-    };
+}
+
+/// Compares a night with the one before it; the answers go into its folder, too, as compare.md, compare.json and compare.xml.
+pub(super) fn night(base: &Path, new: &Path, gate: Gate, strict: bool) -> anyhow::Result<Answered> {
+    let options =
+        Options { resampling: Resampling { seed: 1, resamples: 2_000 }, population: Population::These, gate };
     let compared = compare(base, new, &options)?;
     let files = [
         ("compare.md", as_markdown(&compared)),
@@ -127,9 +126,46 @@ pub(super) fn night(
     for (name, text) in files {
         whole::write(&new.join(name), text.as_bytes())?;
     }
-    print(&lay_out(&page(&compared), width()))?;
-    warnings(&compared).iter().for_each(|warning| tell(warning));
-    Ok(status(&compared, strict))
+    Ok(Answered { compared, strict })
+}
+
+impl Answered {
+    /// The same for the page of the night.
+    pub(super) fn for_page(&self) -> Night {
+        Night {
+            said: headline(&self.compared),
+            about: format!("{} {}", tally(&self.compared), pairing(&self.compared)),
+            head: HEAD.map(str::to_owned).to_vec(),
+            rows: changed(&self.compared).into_iter().map(cells).collect(),
+            notes: warnings(&self.compared).iter().map(|warning| in_a_line(warning)).collect(),
+            ..Night::default()
+        }
+    }
+
+    /// Prints it; the status is that of the gate.
+    pub(super) fn print(&self) -> anyhow::Result<ExitStatus> {
+        print(&lay_out(&page(&self.compared), width()))?;
+        warnings(&self.compared).iter().for_each(|warning| tell(warning));
+        Ok(status(&self.compared, self.strict))
+    }
+}
+
+/// How many answers there are of each kind.
+fn tally(of: &Compared) -> String {
+    let n = |answer| of.rows.iter().filter(|row| row.answer == answer).count();
+    let same = of.rows.iter().filter(|row| row.is_same).count();
+    format!(
+        "Of {}: {} worse, {} cannot be told, {} not worse ({same} of these the same).",
+        count(of.rows.len() as u64, "answer"),
+        n(Answer::Worse),
+        n(Answer::CannotTell),
+        n(Answer::NotWorse)
+    )
+}
+
+/// A warning without the marks that terminals have.
+fn in_a_line(warning: &str) -> String {
+    warning.trim_start_matches("warning: ").replace("\nhint: ", "; ")
 }
 
 /// Fails where the tables are not those that the run wrote.
@@ -167,13 +203,14 @@ fn headline(of: &Compared) -> String {
     }
 }
 
-/// `need_retention of mask fell from 0.81 to 0.72 (-0.09 [-0.12, -0.06])`.
+/// `needs kept of mask (need_retention) fell from 0.81 to 0.72, by -0.09 [-0.12, -0.06]`.
 fn told(row: &Row) -> String {
     let went = if row.value().is_some_and(|d| d > 0.0) { "rose" } else { "fell" };
     format!(
-        "{} of {} {went} from {} to {} ({})",
-        row.score,
+        "{} of {} ({}) {went} from {} to {}, by {}",
+        scores::called(row.score),
         row.label,
+        row.score,
         number(row.base),
         number(row.new),
         difference(row)

@@ -12,7 +12,7 @@ use crate::context::log::Log;
 use crate::context::needs::Needs;
 use crate::context::{Block, Content};
 use crate::experiment::cell::{Shelf, Which, accounts, recipe};
-use crate::experiment::{Dataset, Plan, Variant};
+use crate::experiment::{Dataset, Kept, Plan, Variant, place};
 use crate::files::reach;
 use crate::replay::{Event, Observer, Run, replay};
 use crate::scores::costs::Costs;
@@ -24,7 +24,10 @@ use crate::text::tokens::Tokenizer;
 use crate::turns::actions::ActionKind;
 
 mod event;
+mod lines;
 mod sessions;
+
+pub(super) use lines::{line, line_with};
 
 /// Show a trajectory, and what a variant kept, rewrote and lost of it
 ///
@@ -34,6 +37,7 @@ mod sessions;
 #[command(after_help = "Examples:
   trajpress inspect runs/night
   trajpress inspect runs/night --variant 'mask'
+  trajpress inspect runs/night 3f2a --variant 'mask' --event 0
   trajpress inspect data 3f2a
   trajpress inspect data ferrule__ringbuf-2
   trajpress inspect data 3f2a --timeline timeline.svg
@@ -46,13 +50,16 @@ pub struct Args {
     data: PathBuf,
     /// Id of a trajectory or of its task, whole or the beginning, or part of the path of its log; none for a run
     trajectory: Option<String>,
+    /// Folder of the data that the run was made from [default: where they were then]
+    #[arg(long = "data", value_name = "DIR", requires = "trajectory")]
+    of_run: Option<PathBuf>,
     /// Draw the turns and the firings of the triggers into this file, svg or png; as json, what it shows
     #[arg(long, value_name = "FILE", conflicts_with = "experiment")]
     timeline: Option<PathBuf>,
     /// Show what this model takes each turn to be about, too
     #[arg(long, value_name = "MODEL", requires = "timeline")]
     intents_by: Option<String>,
-    /// Experiment file that names the variant
+    /// Experiment file that names the variant [default: that of the run]
     #[arg(long, value_name = "FILE", requires = "variant")]
     experiment: Option<PathBuf>,
     /// Id or part of the label of a variant
@@ -106,15 +113,12 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         ),
         Some(name) => name,
     };
+    let kept = is_run.then(|| Kept::of(&args.data)).transpose()?;
     anyhow::ensure!(
-        !is_run,
-        "{shown} is a run, and a trajectory is looked up in the data that it was made from\nhint: trajpress inspect DATA {trajectory} --experiment FILE --variant V",
+        args.variant.is_none() || args.experiment.is_some() || is_run,
+        "--variant needs the experiment that has it\nhint: add --experiment FILE, or name the folder of a run"
     );
-    anyhow::ensure!(
-        args.variant.is_none() || args.experiment.is_some(),
-        "--variant needs the experiment that has it\nhint: add --experiment FILE"
-    );
-    let data = Dataset::open(&args.data)?;
+    let data = Dataset::open(&if is_run { data_of(args)? } else { args.data.clone() })?;
     let index = find(&data, trajectory)?;
     let log = data.log(index, false)?;
     if let Some(path) = &args.timeline {
@@ -125,12 +129,16 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         super::timeline::write(&log, model.as_deref(), path)?;
         return drawn("timeline", path, output);
     }
-    let (Some(file), Some(name)) = (&args.experiment, &args.variant) else {
+    let Some(name) = &args.variant else {
         return show_steps(&log, &data.usage(index)?, args.most(), output);
     };
-    let plan = Plan::read(file, &catalogue())?;
+    let plan = match (&args.experiment, kept) {
+        (Some(file), _) => Plan::read(file, &catalogue())?,
+        (None, kept) => kept.context("no run and no experiment")?.plan.plan(),
+    };
     let variant = Variant::find(&plan.variants, name).with_context(|| {
-        format!("no variant `{name}`\nhint: `trajpress run {} --list` lists them", file.display())
+        let labels: Vec<String> = plan.variants.iter().map(|v| escape::line(&v.label)).collect();
+        format!("no variant `{name}`\nhint: these are: {}", labels.join(", "))
     })?;
     let tokenizer = Tokenizer::load(&plan.tokenizer)?;
     let models = args.using.open([variant], &Named::default(), 1)?.models();
@@ -153,6 +161,23 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         return drawn("tier map", path, output);
     }
     show_events(&variant.label, &run, args.most(), output)
+}
+
+/// Where the data of a run are.
+fn data_of(args: &Args) -> anyhow::Result<PathBuf> {
+    let run = args.data.display();
+    let folder = match &args.of_run {
+        Some(folder) => return Ok(folder.clone()),
+        None => place::read(&args.data)?,
+    };
+    let folder = folder
+        .with_context(|| format!("{run} does not say where its data are\nhint: name them with --data DIR"))?;
+    anyhow::ensure!(
+        reach::is_there(&folder.join("steps.parquet"))?,
+        "the data of {run} are not in {} any more\nhint: name them with --data DIR",
+        folder.display()
+    );
+    Ok(folder)
 }
 
 /// Says where a figure is.
@@ -210,23 +235,6 @@ pub(super) fn find(data: &Dataset, name: &str) -> anyhow::Result<usize> {
             )
         }
     }
-}
-
-/// Text on one line, safe on a terminal.
-pub(super) fn line(text: &str, width: usize) -> String {
-    let mut line: String = text
-        .chars()
-        .take(width)
-        .flat_map(|c| match c {
-            '\n' => vec!['\u{23ce}'],
-            c if escape::acts(c) => c.escape_default().collect(),
-            c => vec![c],
-        })
-        .collect();
-    if text.chars().nth(width).is_some() {
-        line.push('\u{2026}');
-    }
-    line
 }
 
 fn show_steps(log: &Log, usage: &[UsageRow], width: usize, output: Output) -> anyhow::Result<ExitStatus> {
@@ -403,14 +411,17 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_told_from_data() {
+    fn a_run_that_does_not_say_where_its_data_are_asks_for_them() {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("_manifest.json"), "{}").unwrap();
+        let manifest =
+            r#"{ "inputs": {}, "plan": { "tokenizer": "o200k", "reference_tails": [3], "variants": [] } }"#;
+        std::fs::write(dir.path().join("_manifest.json"), manifest).unwrap();
         let args = Args {
             timeline: None,
             intents_by: None,
             tiers: None,
             data: dir.path().to_owned(),
+            of_run: None,
             trajectory: Some("3f".to_owned()),
             most: 20,
             experiment: None,
@@ -421,7 +432,10 @@ mod tests {
             using: Default::default(),
         };
         let error = run(&args, Output::default()).unwrap_err().to_string();
-        assert!(error.contains("is a run, and a trajectory is looked up in the data"), "{error}");
+        assert!(
+            error.contains("does not say where its data are\nhint: name them with --data DIR"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -443,12 +457,5 @@ mod tests {
   turns 9..12: 42,000 tokens unseen, 3 calls, after an unlogged edit\n";
         assert_eq!(usage_lines(&[row(0..9, false), row(9..12, true)]), expected);
         assert_eq!(usage_lines(&[]), "");
-    }
-
-    #[test]
-    fn text_cannot_act_on_a_terminal() {
-        assert_eq!(line("a\u{1b}[31mb\nc", 9), "a\\u{1b}[31mb\u{23ce}c");
-        assert_eq!(line("abc", 2), "ab\u{2026}");
-        assert_eq!(line("a\u{202e}b", 9), "a\\u{202e}b");
     }
 }

@@ -8,11 +8,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::Context as _;
 use clap::Parser as _;
 use serde::Deserialize;
+use toml::Spanned;
 
-use super::{Cli, ExitStatus, Output, compare, tell};
+use super::{Cli, ExitStatus, Output, catalogue, compare, tell};
 use crate::experiment::finish::Success;
+use crate::experiment::{Plan, place};
 use crate::files::lock::Lock;
+use crate::files::reach;
+use crate::report::Night;
+use crate::report::compare::gate::Gate;
 use crate::settings::{OneOrMore, Source};
+use crate::store::{Row as _, ShowcaseRow};
 
 /// Nights that are kept, where the file does not say.
 const KEPT: usize = 14;
@@ -49,10 +55,10 @@ pub struct Args {
 #[serde(deny_unknown_fields)]
 struct Config {
     logs: OneOrMore,
-    experiment: PathBuf,
+    experiment: Spanned<PathBuf>,
     #[serde(default = "nights")]
     folder: PathBuf,
-    gate: Option<PathBuf>,
+    gate: Option<Spanned<PathBuf>>,
     #[serde(default = "kept")]
     keep: usize,
     #[serde(default)]
@@ -76,13 +82,13 @@ fn kept() -> usize {
 
 /// Runs the command.
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
-    let shown = args.config.display().to_string();
-    let text = crate::files::reach::text(&args.config).with_context(|| format!("cannot read {shown}"))?;
-    let config: Config = Source { path: &shown, text: &text }.read()?;
-    anyhow::ensure!(config.keep > 0, "{shown}: `keep` must be at least 1, the night itself");
-    let beside = |path: &Path| args.config.parent().unwrap_or(Path::new("")).join(at_home(path));
+    let config = Config::read(&args.config)?;
+    let beside = |path: &Path| beside(&args.config, path);
     let folder = beside(&config.folder);
-    let gate = config.gate.as_deref().map(beside);
+    // What people write is read before an hour is spent on it.
+    let experiment = beside(config.experiment.get_ref());
+    Plan::read(&experiment, &catalogue())?;
+    let gate = Gate::load(config.gate.as_ref().map(|gate| beside(gate.get_ref())).as_deref())?;
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let _alone = Lock::alone(&folder, "nightly")?;
     let [data, run] = ["data", "run"].map(|name| folder.join(name));
@@ -96,16 +102,15 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     ingest.push("--".into());
     ingest.extend(config.logs.into_vec().iter().map(|path| beside(Path::new(path)).into()));
     let mut status = step(ingest)?;
-    let threads = args.threads.to_string();
     let replay: [OsString; 8] = [
         "run".into(),
-        beside(&config.experiment).into(),
+        experiment.into(),
         "--data".into(),
         data.into(),
         "--out".into(),
         run.clone().into(),
         "--replace".into(),
-        format!("--threads={threads}").into(),
+        format!("--threads={}", args.threads).into(),
     ];
     status = worse(status, step(replay.into())?);
 
@@ -114,24 +119,69 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let night = Unfinished::begin(&folder, &name)?;
     night.take(&run)?;
     let night = night.finish(&folder.join(&name))?;
-    let of_report: [OsString; 4] =
-        ["report".into(), night.clone().into(), "--population".into(), "these".into()];
+    // The page says what the gate does, so the gate is asked first.
+    let answered = before.as_deref().map(|before| compare::night(before, &night, gate, config.strict));
+    let before = before.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+    Night { name, before, ..said(answered.as_ref()) }.write(&night)?;
+    let of_report: [OsString; 4] = ["report".into(), night.into(), "--population".into(), "these".into()];
     status = worse(status, step(of_report.into())?);
-    match &before {
-        None => tell("the first night: there is none before it to compare with"),
-        Some(before) => match compare::night(before, &night, gate.as_deref(), config.strict) {
-            Ok(answer) => status = worse(status, answer),
+    status = worse(
+        status,
+        match answered {
+            Some(Ok(answered)) => answered.print()?,
             // The night stands all the same, so that the next one can be compared with it.
-            Err(error) => {
+            Some(Err(error)) => {
                 tell(&format!("the gate was not asked: {error:#}"));
-                status = ExitStatus::Failed;
+                ExitStatus::Failed
+            }
+            None => {
+                tell("the first night: there is none before it to compare with");
+                ExitStatus::Done
             }
         },
-    }
+    );
     for old in all(&folder)?.iter().rev().skip(config.keep) {
         fs::remove_dir_all(old).with_context(|| format!("cannot remove {}", old.display()))?;
     }
     Ok(status)
+}
+
+impl Config {
+    /// What the file says, if the files that it names are there.
+    fn read(path: &Path) -> anyhow::Result<Self> {
+        let shown = path.display().to_string();
+        let text = reach::text(path).with_context(|| format!("cannot read {shown}"))?;
+        let source = Source { path: &shown, text: &text };
+        let config: Config = source.read()?;
+        anyhow::ensure!(config.keep > 0, "{shown}: `keep` must be at least 1, the night itself");
+        for (key, named) in [("experiment", Some(&config.experiment)), ("gate", config.gate.as_ref())] {
+            let Some(named) = named else { continue };
+            let there = beside(path, named.get_ref());
+            if !there.is_file() {
+                let told = format!(
+                    "`{key}` names {}, and no file is there\nhint: paths are beside {shown}; `trajpress show preset NAME > FILE` writes an experiment to begin with",
+                    there.display()
+                );
+                return Err(source.error(&named.span(), &told));
+            }
+        }
+        Ok(config)
+    }
+}
+
+/// A path as a file means it: beside itself, or in the home folder of the user.
+fn beside(file: &Path, path: &Path) -> PathBuf {
+    file.parent().unwrap_or(Path::new("")).join(at_home(path))
+}
+
+/// What the gate said, for the page.
+fn said(answered: Option<&anyhow::Result<compare::Answered>>) -> Night {
+    let said = match answered {
+        Some(Ok(answered)) => return answered.for_page(),
+        Some(Err(error)) => format!("The gate was not asked: {error:#}"),
+        None => "The first night: there is none before it to compare with.".to_owned(),
+    };
+    Night { said, ..Night::default() }
 }
 
 /// One of the other commands, as if it had been typed.
@@ -201,7 +251,10 @@ impl Unfinished {
             )
         })?;
         let tables = success.tables.iter().map(|table| table.path.as_str());
-        for name in tables.chain([MANIFEST, SUCCESS]) {
+        // The worst events with their text are no rows of the run, and the page of the night shows them.
+        let showcase = format!("{}.parquet", ShowcaseRow::TABLE);
+        let showcase = reach::is_there(&run.join(&showcase))?.then_some(showcase.as_str());
+        for name in tables.chain([MANIFEST, SUCCESS, place::FILE]).chain(showcase) {
             let (from, to) = (run.join(name), self.0.join(name));
             fs::hard_link(&from, &to)
                 .or_else(|_| fs::copy(&from, &to).map(drop))

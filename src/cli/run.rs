@@ -123,13 +123,13 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         quiet: output.quiet,
     };
     let folder =
-        args.data.as_deref().or(plan.data.as_deref()).context(
+        args.data.clone().or_else(|| plan.data.clone()).context(
             "no data given\nhint: add `--data DIR`, or `path` in section `data` of the experiment",
         )?;
     if let (Some(out), false) = (&args.out, args.list) {
         check_out(out, &options)?;
     }
-    let data = open(folder, &plan, args, output)?;
+    let data = open(&folder, &plan, args, output)?;
     let selection = select(&plan, &data, &options)?;
     if selection.iter().any(|&index| data.entries()[index].is_edited) && plan.add_as_sent(&catalogue()) {
         tracing::warn!(
@@ -152,6 +152,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         asked.lock().unwrap_or_else(PoisonError::into_inner).add(&rows.events);
         Ok(rows)
     })?;
+    crate::experiment::place::write(out, &folder)?;
     if outcome.finished {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads(args)).build()?;
         pool.install(|| showcase::write((&data, &plan, &shelf), out, &models, args.raw))?;

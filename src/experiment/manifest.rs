@@ -12,10 +12,12 @@ use super::SEMANTICS_VERSION;
 use super::contents::api_models;
 use super::dataset::{Dataset, Input};
 use super::options::Options;
-use super::plan::{Plan, Variant};
+use super::plan::{Filter, Plan, Variant};
 use super::publish::{self, Published, Scratch};
 use super::units;
 use crate::files::reach;
+use crate::scores::money::Prices;
+use crate::scores::readers::Named;
 use crate::store::{self, Row as _, UnitRow};
 use crate::text::escape;
 
@@ -42,7 +44,32 @@ struct KeptInput {
 pub struct KeptPlan {
     pub tokenizer: String,
     pub reference_tails: Vec<u32>,
+    #[serde(default)]
+    pub seed: u64,
     pub variants: Vec<Variant>,
+}
+
+impl KeptPlan {
+    /// As a plan to replay by; what only scores and choices need is not in it.
+    pub fn plan(self) -> Plan {
+        Plan {
+            name: String::new(),
+            tokenizer: self.tokenizer,
+            prices: Prices::default(),
+            seed: self.seed,
+            shadow_seeds: 0,
+            partners: Vec::new(),
+            reference_tails: self.reference_tails,
+            filter: Filter::default(),
+            readers: Named::default(),
+            score_programs: Vec::new(),
+            contexts: false,
+            variants: self.variants,
+            models: BTreeMap::new(),
+            data: None,
+            notes: Vec::new(),
+        }
+    }
 }
 
 impl Kept {

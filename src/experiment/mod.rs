@@ -12,6 +12,7 @@ pub mod finish;
 mod fresh;
 mod manifest;
 pub mod options;
+pub mod place;
 pub mod plan;
 pub mod publish;
 mod rows;

@@ -52,6 +52,9 @@ pub(crate) struct Run {
     pub(crate) prices: Option<Prices>,
     /// Scores of one's own.
     pub(crate) own: Vec<About>,
+    /// What the experiment is called, and the beginning of the digest of the data; empty where the run does not say.
+    pub(crate) name: String,
+    pub(crate) data: String,
 }
 
 /// What tokens cost in a run, each.
@@ -85,6 +88,8 @@ pub(crate) struct Prices {
 pub(crate) struct Trajectory {
     pub(crate) id: String,
     pub(crate) format: String,
+    /// As logged.
+    pub(crate) agent: Option<String>,
     pub(crate) n_turns: u32,
     /// Number of its cluster.
     pub(crate) cluster: u32,
@@ -191,7 +196,7 @@ impl Run {
         let Clustered { trajectories, strata, n_without_repository } = trajectories(folder, population)?;
         let (cells, n_ok_everywhere) = cells(folder, &index)?;
         let events = events(folder, &index, &trajectories)?;
-        let (prices, own) = manifest(folder)?;
+        let Manifest { prices, own, name, data } = manifest(folder)?;
         Ok(Run {
             folder: folder.to_owned(),
             variants,
@@ -204,6 +209,8 @@ impl Run {
             n_ok_everywhere,
             prices,
             own,
+            name,
+            data,
         })
     }
 
@@ -251,16 +258,17 @@ struct Clustered {
 }
 
 fn trajectories(folder: &Path, population: Population) -> anyhow::Result<Clustered> {
-    let columns = ["trajectory", "format", "task_id", "repository", "parent", "source_key", "content"];
+    let columns =
+        ["trajectory", "format", "task_id", "repository", "parent", "source_key", "content", "agent"];
     let numbers = ["n_turns", "resolved", "reward", "cached_an_hour"];
     let read: Vec<&str> = columns.into_iter().chain(numbers).collect();
     let rows = frame::<TrajectoryRow>(folder, &read)?
         .unique_stable(Some(&["trajectory".to_owned()]), UniqueKeepStrategy::First, None)?
         .sort(["trajectory"], SortMultipleOptions::default())?;
-    let [id, format, task, repository, parent, source_key, content] =
+    let [id, format, task, repository, parent, source_key, content, agent] =
         columns.map(|name| rows.column(name).and_then(|c| c.str()));
     let (id, format, task, repository, parent) = (id?, format?, task?, repository?, parent?);
-    let (source_key, content) = (source_key?, content?);
+    let (source_key, content, agent) = (source_key?, content?, agent?);
     let (resolved, reward) = (rows.column("resolved")?.bool()?, rows.column("reward")?.f64()?);
     let (n_turns, cached_an_hour) = (rows.column("n_turns")?.u32()?, rows.column("cached_an_hour")?.bool()?);
     // Task ids such as `17` repeat between repositories, so both make the name of a task. What a session started is
@@ -285,6 +293,7 @@ fn trajectories(folder: &Path, population: Population) -> anyhow::Result<Cluster
         .map(|row| Trajectory {
             id: id.get(row).unwrap_or("").to_owned(),
             format: format.get(row).unwrap_or("").to_owned(),
+            agent: agent.get(row).map(str::to_owned),
             n_turns: n_turns.get(row).unwrap_or(0),
             cluster: clusters[&name(row)],
             resolved: resolved.get(row),
@@ -298,21 +307,34 @@ fn trajectories(folder: &Path, population: Population) -> anyhow::Result<Cluster
     Ok(Clustered { trajectories, strata, n_without_repository })
 }
 
-/// The price table of the run's manifest, and what its scores of one's own are; without a manifest the rows still stand.
-fn manifest(folder: &Path) -> anyhow::Result<(Option<Prices>, Vec<About>)> {
+/// What a report needs of the run's manifest.
+#[derive(Default)]
+struct Manifest {
+    prices: Option<Prices>,
+    own: Vec<About>,
+    name: String,
+    data: String,
+}
+
+/// Without a manifest the rows still stand.
+fn manifest(folder: &Path) -> anyhow::Result<Manifest> {
     #[derive(serde::Deserialize)]
     struct Own {
         about: About,
     }
+    const SHOWN: usize = 8;
     let path = folder.join("_manifest.json");
-    let Some(manifest) = reach::read(&path)? else { return Ok((None, Vec::new())) };
+    let Some(manifest) = reach::read(&path)? else { return Ok(Manifest::default()) };
     let damaged = || format!("{} is damaged", path.display());
     let mut manifest: serde_json::Value = serde_json::from_slice(&manifest).with_context(damaged)?;
+    let text = |pointer| manifest.pointer(pointer).and_then(|value| value.as_str()).unwrap_or_default();
+    let name = text("/plan/name").to_owned();
+    let data = text("/inputs/trajectories.parquet/sha256").chars().take(SHOWN).collect();
     let mut part = |pointer| manifest.pointer_mut(pointer).map(serde_json::Value::take);
     let prices = part("/plan/prices").map(serde_json::from_value).transpose().with_context(damaged)?;
     let own = part("/plan/score_programs").map(serde_json::from_value::<Vec<Own>>);
     let own = own.transpose().with_context(damaged)?.unwrap_or_default();
-    Ok((prices, own.into_iter().map(|own| own.about).collect()))
+    Ok(Manifest { prices, own: own.into_iter().map(|own| own.about).collect(), name, data })
 }
 
 fn cells(folder: &Path, index: &BTreeMap<&str, usize>) -> anyhow::Result<(Vec<Cells>, usize)> {

@@ -11,6 +11,7 @@ pub mod figures;
 mod html;
 mod lines;
 mod load;
+mod night;
 mod paper;
 mod series;
 pub mod sessions;
@@ -33,6 +34,7 @@ pub use crate::report::figures::tiers::{Band, Tier, TierMap};
 pub use crate::report::figures::timeline::{Fired, Group, Key, Look, Row, Span, Timeline};
 pub use claims::Names;
 pub use load::Population;
+pub use night::Night;
 
 /// How a report is made.
 #[derive(Clone, Debug)]

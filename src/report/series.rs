@@ -32,7 +32,7 @@ impl Draws {
         let mut counts = vec![0; resampling.resamples * n_clusters];
         let mut drawn = Drawn::new(resampling, strata(&strata_of, &vec![true; n_clusters]));
         for resample in 0..resampling.resamples {
-            for &cluster in drawn.resample() {
+            for cluster in drawn.resample() {
                 let count: &mut u16 = &mut counts[cluster * resampling.resamples + resample];
                 *count = count.saturating_add(1);
             }

@@ -26,8 +26,10 @@ pub struct Sessions {
 pub struct Session {
     pub trajectory: String,
     pub format: String,
-    /// The task, as the log gives it: its first line.
+    /// The task, as the log gives it in words, on one line; its name where others begin with the same words, or there are none.
     pub title: String,
+    #[serde(skip)]
+    task: Option<String>,
     pub turns: u32,
     /// Tokens of all prompts: with nothing compressed, and as sent.
     pub tokens_full: u64,
@@ -62,9 +64,9 @@ pub fn sessions(folder: &Path, name: Option<&str>) -> anyhow::Result<Sessions> {
     }
     for row in store::read::<TrajectoryRow>(&folder.join(format!("{}.parquet", TrajectoryRow::TABLE)))? {
         if let Some(session) = sessions.get_mut(&row.trajectory) {
-            let goal = row.goal.unwrap_or_default();
-            goal.trim().lines().next().unwrap_or("").clone_into(&mut session.title);
-            (session.format, session.turns) = (row.format, row.n_turns);
+            let goal: Vec<&str> = row.goal.iter().flat_map(|goal| goal.split_whitespace()).collect();
+            session.title = goal.join(" ");
+            (session.format, session.turns, session.task) = (row.format, row.n_turns, row.task_id);
         }
     }
     run.scores(|batch| {
@@ -80,6 +82,7 @@ pub fn sessions(folder: &Path, name: Option<&str>) -> anyhow::Result<Sessions> {
         Ok(())
     })?;
     let mut sessions: Vec<Session> = sessions.into_values().collect();
+    entitle(&mut sessions);
     sessions.sort_by(|a, b| {
         let lost = |s: &Session| s.lost.unwrap_or(-1.0);
         let by_length = || b.tokens_full.cmp(&a.tokens_full).then_with(|| a.trajectory.cmp(&b.trajectory));
@@ -88,6 +91,21 @@ pub fn sessions(folder: &Path, name: Option<&str>) -> anyhow::Result<Sessions> {
     let label = |i: &usize| run.variants[*i].label.clone();
     let others = (0..run.variants.len()).filter(|i| *i != chosen).map(|i| label(&i)).collect();
     Ok(Sessions { variant: label(&chosen), others, sessions })
+}
+
+/// Titles that tell sessions apart: many agents put the same words before every task.
+fn entitle(sessions: &mut [Session]) {
+    const SAME: usize = 30;
+    let beginning = |s: &Session| s.title.chars().take(SAME).collect::<String>();
+    let mut n: HashMap<String, usize> = HashMap::new();
+    sessions.iter().for_each(|s| *n.entry(beginning(s)).or_default() += 1);
+    for session in sessions {
+        if (session.title.is_empty() || n[&beginning(session)] > 1)
+            && let Some(task) = session.task.take()
+        {
+            session.title = task;
+        }
+    }
 }
 
 fn choose(run: &Run, name: Option<&str>) -> anyhow::Result<usize> {
@@ -107,6 +125,28 @@ fn choose(run: &Run, name: Option<&str>) -> anyhow::Result<usize> {
 mod tests {
     use super::*;
     use crate::report::statistics::synthetic::{TINY, write_run};
+
+    #[test]
+    fn titles_tell_sessions_apart() {
+        let words = "You are given the following issue:";
+        let session = |title: &str, task: Option<&str>| Session {
+            title: title.to_owned(),
+            task: task.map(str::to_owned),
+            ..Session::default()
+        };
+        let mut all = [
+            session(&format!("{words} a"), Some("t1")),
+            session(&format!("{words} b"), Some("t2")),
+            session("Make it blue", Some("t3")),
+            session("", Some("t4")),
+            session(&format!("{words} c"), None),
+        ];
+        entitle(&mut all);
+        assert_eq!(
+            all.each_ref().map(|s| s.title.chars().take(12).collect::<String>()),
+            ["t1", "t2", "Make it blue", "t4", "You are give"]
+        );
+    }
 
     #[test]
     fn the_session_that_loses_most_comes_first() {

@@ -64,6 +64,11 @@ pub fn find(name: &str) -> Option<&'static Entry> {
     all().find(|entry| entry.name == name)
 }
 
+/// What a score is called where people read; one that nobody knows by its name.
+pub fn called(name: &str) -> String {
+    find(name).map_or_else(|| name.to_owned(), Entry::called)
+}
+
 pub fn all() -> impl Iterator<Item = &'static Entry> {
     ALL.iter().copied().flatten()
 }

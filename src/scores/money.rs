@@ -23,6 +23,7 @@ pub use super::prices::{Prices, Tariff};
 
 pub const TOKEN_SAVINGS: Entry = Entry {
     name: "token_savings",
+    words: "tokens saved",
     summary: "Share of prompt tokens saved over all decisions",
     formula: "1 - tokens sent / tokens full",
     scale: Scale::Amount,
@@ -40,6 +41,7 @@ pub const TOKEN_SAVINGS: Entry = Entry {
 
 pub const TOKEN_SAVINGS_BILLED: Entry = Entry {
     name: "token_savings_billed",
+    words: "tokens saved, as billed",
     summary: "The same by the provider's count, with what the log does not show; null where no usage is known",
     formula: "1 - sum (a + b x tokens sent) / sum (a + b x tokens full) over decisions with known usage; a unseen, b tokens by its count of one of ours",
     scale: Scale::Amount,
@@ -76,6 +78,7 @@ pub const PEAK_TOKENS: Entry = Entry {
 
 pub const PEAK_SAVINGS: Entry = Entry {
     name: "peak_savings",
+    words: "longest prompt, shortened by",
     summary: "Share by which the longest prompt shrinks",
     formula: "1 - max tokens sent / max tokens full",
     scale: Scale::Amount,
@@ -91,6 +94,7 @@ pub const PEAK_SAVINGS: Entry = Entry {
 
 pub const COST_SAVINGS: Entry = Entry {
     name: "cost_savings",
+    words: "money saved",
     summary: "Share of money saved with prompt caching",
     formula: "1 - cost sent / cost full; cost = read x cached prefix + write x rest + output x written, in tokens by the provider's count where known; nothing is cached after the cache's lifetime (an hour where the log says so)",
     scale: Scale::Amount,
@@ -106,6 +110,7 @@ pub const COST_SAVINGS: Entry = Entry {
 
 pub const COST_SAVINGS_UNCACHED: Entry = Entry {
     name: "cost_savings_uncached",
+    words: "money saved without a cache",
     summary: "Share of money saved without prompt caching",
     formula: "1 - cost sent / cost full; cost = fresh x prompt + output x written",
     scale: Scale::Amount,
@@ -115,6 +120,7 @@ pub const COST_SAVINGS_UNCACHED: Entry = Entry {
 
 pub const NET_SAVINGS: Entry = Entry {
     name: "net_savings",
+    words: "tokens saved after rework",
     summary: "Share of tokens saved after the compressor's own and the rework of hard misses",
     formula: "1 - (sent + compressor in and out + rework) / full",
     scale: Scale::Amount,

@@ -6,6 +6,8 @@
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     pub name: &'static str,
+    /// What it is called where people read; empty is its name.
+    pub words: &'static str,
     pub summary: &'static str,
     pub formula: &'static str,
     pub unit: Unit,
@@ -31,6 +33,7 @@ impl Entry {
     /// A share of something, of which more is better: what most scores are.
     pub const SHARE: Entry = Entry {
         name: "",
+        words: "",
         summary: "",
         formula: "",
         unit: Unit::Share,
@@ -48,6 +51,11 @@ impl Entry {
 
     /// A share that has a floor and a ceiling in the contexts of `drop-all` and `full`.
     pub const TRUTH: Entry = Entry { strata: &["point"], floor: DROP_ALL, ceiling: "`full`", ..Entry::SHARE };
+
+    /// What it is called where people read.
+    pub fn called(&self) -> String {
+        if self.words.is_empty() { self.name.replace('_', " ") } else { self.words.to_owned() }
+    }
 
     /// Whether shadows tell its floor and ceiling, at as many tokens.
     pub fn has_shadows(&self) -> bool {

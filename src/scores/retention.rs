@@ -28,6 +28,7 @@ const STRATA: &[&str] =
 
 pub const NEED_RETENTION: Entry = Entry {
     name: "need_retention",
+    words: "needs kept",
     summary: "Share of needs whose atom stands in the prompt near the words that gave it meaning",
     formula: "sum of weights of needs served, bound / sum of weights of needs with a binding source",
     strata: STRATA,
@@ -133,6 +134,7 @@ pub const NEED_RETENTION: Entry = Entry {
 
 pub const SURFACE_RETENTION: Entry = Entry {
     name: "surface_retention",
+    words: "needs kept, with or without their context",
     summary: "Share of needs whose atom stands anywhere in the prompt; gameable",
     formula: "sum of weights of needs served / sum of weights of needs",
     strata: STRATA,
@@ -176,6 +178,7 @@ pub const NEED_COVERAGE: Entry = Entry {
 
 pub const SOFT_MISS_SHARE: Entry = Entry {
     name: "soft_miss_share",
+    words: "losses that had been seen again",
     summary: "Share of bound misses whose atom the agent had observed again since it was first lost",
     formula: "weight of soft misses / weight of misses, exposed needs",
     better: Better::Neither,
@@ -192,6 +195,7 @@ pub const SOFT_MISS_SHARE: Entry = Entry {
 
 pub const AT_RISK_SHARE: Entry = Entry {
     name: "at_risk_share",
+    words: "needs at risk",
     summary: "Share of all needs whose last mention is older than the reference tail (rows of `full` only)",
     formula: "needs at risk / needs whose atoms do not stand in the head",
     better: Better::Neither,

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::super::page::width;
 use super::super::{ExitStatus, Output, count, print};
-use super::{flags, how, item, line};
+use super::{flags, how, item, line, line_with};
 use crate::context::Block;
 use crate::experiment::cell::Accounts;
 use crate::showcase;
@@ -74,8 +74,9 @@ fn lost(rows: &[ShowcaseRow], most: usize) -> String {
     }
     let mut text = format!("\nlost and needed later: {}\n", lost.len());
     for row in lost {
-        text += &format!("  {}\n", line(row.atom.as_deref().unwrap_or_default(), most));
-        let said = |text: &Option<String>| line(text.as_deref().unwrap_or_default().trim(), most);
+        let atom = row.atom.as_deref().unwrap_or_default();
+        let said = |text: &Option<String>| line_with(text.as_deref().unwrap_or_default().trim(), atom, most);
+        text += &format!("  {}\n", line(atom, most));
         text += &format!("    turn {:<5} {:<12} {}\n", row.at, row.speaker, said(&row.text));
         let used = if row.text_after.is_some() { said(&row.text_after) } else { "(used here)".to_owned() };
         text += &format!("    turn {:<5} {:<12} {used}\n", row.needed.unwrap_or_default(), "needed by");

@@ -135,7 +135,7 @@ fn headline(points: &[Point], undrawn: Undrawn, tail: &str, population: &str, is
         undrawn,
         width: if is_wide { charts::WIDTHS[1] } else { WIDTH },
         height: if is_wide { WIDE_PLOT_HEIGHT } else { PLOT_HEIGHT },
-        triggers: shorten_triggers(&mut points),
+        triggers: kept_whole(&shorten_triggers(&mut points)),
     };
     // The key groups families, and numbers follow the key.
     points.sort_by(|a, b| {
@@ -176,20 +176,26 @@ fn parts(label: &str) -> Option<(&str, &str, &str)> {
     Some((strategy, trigger.strip_suffix(model)?, if model == MODEL_FREE { "" } else { model }))
 }
 
-/// Shortens labels (`strategy @ trigger [model]`): the commonest trigger is left out, the others become
-/// letters, a model is named where one worked, and the words returned tell which is which. Nothing compressed needs no
-/// trigger.
+/// Shortens the labels of points; see [`shortened`].
 fn shorten_triggers(points: &mut [Point]) -> String {
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let labels: Vec<(&str, bool)> = points.iter().map(|p| (p.label.as_str(), p.family == FULL)).collect();
+    let (short, told) = shortened(&labels);
+    points.iter_mut().zip(short).for_each(|(point, short)| point.label = short);
+    told
+}
+
+/// What each of these labels (`strategy @ trigger [model]`, and whether nothing is compressed) is called in a figure: the commonest
+/// trigger is left out, the others become letters, a model is named where one worked, and the words returned tell which is
+/// which. Nothing compressed needs no trigger.
+pub(crate) fn shortened(labels: &[(&str, bool)]) -> (Vec<String>, String) {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let mut has_model = false;
-    for point in points.iter().filter(|p| p.family != FULL) {
-        if let Some((_, trigger, model)) = parts(&point.label) {
-            *counts.entry(trigger.to_owned()).or_default() += 1;
-            has_model |= !model.is_empty();
-        }
+    for (_, trigger, model) in labels.iter().filter(|l| !l.1).filter_map(|l| parts(l.0)) {
+        *counts.entry(trigger).or_default() += 1;
+        has_model |= !model.is_empty();
     }
-    let mut triggers: Vec<(String, usize)> = counts.into_iter().collect();
-    triggers.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| natural(&a.0, &b.0)));
+    let mut triggers: Vec<(&str, usize)> = counts.into_iter().collect();
+    triggers.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| natural(a.0, b.0)));
     let letter = |i: usize| char::from_u32('a' as u32 + i as u32 - 1).filter(char::is_ascii_lowercase);
     let mut told = Vec::new();
     for (i, (trigger, _)) in triggers.iter().enumerate() {
@@ -203,20 +209,22 @@ fn shorten_triggers(points: &mut [Point]) -> String {
     if has_model {
         told.push("no model unless named".to_owned());
     }
-    for point in points {
-        let Some((strategy, trigger, model)) = parts(&point.label) else {
-            continue;
-        };
-        let at = triggers.iter().position(|(t, _)| t == trigger);
-        point.label = match (at, at.and_then(|i| letter(i.max(1)))) {
-            _ if point.family == FULL => strategy.to_owned(),
+    let short = |&(label, is_full): &(&str, bool)| {
+        let Some((strategy, trigger, model)) = parts(label) else { return label.to_owned() };
+        let at = triggers.iter().position(|(t, _)| *t == trigger);
+        match (at, at.and_then(|i| letter(i.max(1)))) {
+            _ if is_full => strategy.to_owned(),
             (Some(0), _) => format!("{strategy}{model}"),
             (_, Some(letter)) => format!("{strategy}{model} @{letter}"),
-            _ => continue,
-        };
-    }
-    // Kept whole where lines are broken.
-    told.join(";\n").replace(' ', "\u{a0}").replace('\n', " ")
+            _ => label.to_owned(),
+        }
+    };
+    (labels.iter().map(short).collect(), told.join("; "))
+}
+
+/// Each part of what is told stays whole where lines are broken.
+fn kept_whole(told: &str) -> String {
+    told.replace("; ", ";\n").replace(' ', "\u{a0}").replace('\n', " ")
 }
 
 #[derive(Clone, Copy, PartialEq)]

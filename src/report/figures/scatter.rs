@@ -274,13 +274,16 @@ impl<'a> Scatter<'a> {
 /// Size of a marker that lies on another, as a share of its own.
 const NESTED: f64 = 0.55;
 
-/// Indices of points by place: each group lies within a marker's radius of its first.
+/// Markers nearer than so many radii hide one another.
+const NEAR: f64 = 1.4;
+
+/// Indices of points by place: each group lies near its first.
 pub(super) fn coinciding(centres: &[XY]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (k, centre) in centres.iter().enumerate() {
         let near = |first: usize| {
             let (x, y) = centres[first];
-            (centre.0 - x).hypot(centre.1 - y) < RADIUS
+            (centre.0 - x).hypot(centre.1 - y) < NEAR * RADIUS
         };
         match groups.iter_mut().find(|g| near(g[0])) {
             Some(group) => group.push(k),

@@ -203,7 +203,8 @@ fn triggers_are_told_once() {
         point("truncate", "truncate", 0.4, 0.7),
     ];
     let told = shorten_triggers(&mut points);
-    assert_eq!(told, "trigger:\u{a0}turns(n=20)\u{a0}unless\u{a0}marked; @a\u{a0}tokens");
+    assert_eq!(told, "trigger: turns(n=20) unless marked; @a tokens");
+    assert_eq!(kept_whole(&told), "trigger:\u{a0}turns(n=20)\u{a0}unless\u{a0}marked; @a\u{a0}tokens");
     let labels: Vec<&str> = points.iter().map(|p| p.label.as_str()).collect();
     assert_eq!(labels, ["full", "mask(m=5)", "mask(m=9)", "truncate @a", "truncate"]);
     assert_eq!(shorten_triggers(&mut points[..1]), "");
@@ -213,7 +214,7 @@ fn triggers_are_told_once() {
         point("summary @ turns(n=20) [smollm2]", "summary", 0.4, 0.8),
         point("summary @ tokens [smollm2]", "summary", 0.4, 0.8),
     ];
-    let told = shorten_triggers(&mut points).replace('\u{a0}', " ");
+    let told = shorten_triggers(&mut points);
     assert_eq!(told, "trigger: turns(n=20) unless marked; @a tokens; no model unless named");
     let labels: Vec<&str> = points.iter().map(|p| p.label.as_str()).collect();
     assert_eq!(labels, ["summary", "summary [smollm2]", "summary [smollm2] @a"]);

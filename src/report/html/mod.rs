@@ -5,21 +5,24 @@
 
 mod events;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use indicatif::HumanCount;
 use serde_json::{Value, json};
 
-use crate::report::Charts;
 use crate::report::figures::canvas::Canvas;
 use crate::report::figures::charts::Chart;
+use crate::report::figures::{self, FULL};
 use crate::report::lines::{Line, Lines};
 use crate::report::load::Run;
 use crate::report::statistics::estimate::Estimate;
 use crate::report::statistics::inference::MIN_ITEMS;
 use crate::report::tables::differences;
-use crate::report::tables::summary::{Summary, VariantSummary, metric};
+use crate::report::tables::summary::{Part, Summary, VariantSummary, metric};
 use crate::report::tables::{Cells, Column, Table, fixed};
+use crate::report::{Charts, Night};
+use crate::scores;
 use crate::scores::money::TOKEN_SAVINGS;
 use crate::scores::retention::NEED_RETENTION;
 use crate::text::escape;
@@ -55,13 +58,12 @@ pub(super) fn page(
         let (session, lost) = row.lost.worst.filter(|(_, lost)| *lost > 0.0)?;
         Some(json!({ "session": run.trajectories[session as usize].id, "lost": lost }))
     };
-    let one_trigger =
-        summary.main_rows().map(|row| &row.trigger).collect::<std::collections::BTreeSet<_>>().len() < 3;
-    let short = |row: &VariantSummary| {
-        let label =
-            row.label.split_once(" @ ").filter(|_| one_trigger).map_or(row.label.as_str(), |(name, _)| name);
-        (row.variant.clone(), json!(escape::line(label)))
-    };
+    let labels: Vec<(&str, bool)> =
+        summary.rows.iter().map(|row| (row.label.as_str(), row.strategy == FULL)).collect();
+    let (short, triggers) = figures::shortened(&labels);
+    let short =
+        summary.rows.iter().zip(&short).map(|(row, short)| (row.variant.clone(), json!(escape::line(short))));
+    let efficiency = metric("efficiency");
     let mut columns = serde_json::Map::new();
     for name in ["summary", "by_format"] {
         columns.extend(find(name).map(|table| (name.to_owned(), as_json(table, &|_| true))));
@@ -69,7 +71,10 @@ pub(super) fn page(
     if let Some(strata) = find("strata") {
         columns.insert("strata".to_owned(), as_json(strata, &divides(strata, summary.tail())));
     }
+    let night = Night::read(folder)?;
     let data = json!({
+        "title": title(run, night.as_ref()),
+        "night": night.as_ref().map(of_night),
         "sentence": escape::line(sentence),
         "about": format!(
             "{} variants over {} logged sessions. Each was replayed under each variant; nobody ran an agent again, so no figure \
@@ -90,7 +95,11 @@ pub(super) fn page(
         "set": "common",
         "controls": controls,
         "worst": summary.rows.iter().map(worst).collect::<Vec<_>>(),
-        "short": summary.rows.iter().map(short).collect::<serde_json::Map<_, _>>(),
+        "short": short.collect::<serde_json::Map<_, _>>(),
+        "triggers": escape::line(&triggers),
+        "why": summary.rows.iter().map(|row| row.estimates[efficiency].in_short()).collect::<Vec<_>>(),
+        "called": scores::all().map(|score| (score.name, score.called())).collect::<BTreeMap<_, _>>(),
+        "parts": parts(summary),
         "remarks": summary.remarks.iter().map(|r| escape::line(r)).collect::<Vec<_>>(),
         "events": events::events(folder, with_text)?,
         "figures": charts.iter().filter_map(|(_, chart)| Some(figure(chart.as_ref().ok()?))).collect::<Vec<_>>(),
@@ -99,6 +108,49 @@ pub(super) fn page(
     // Within a script no `<` may stand: it could end it.
     let data = serde_json::to_string(&data)?.replace('<', "\\u003c");
     Ok(PAGE.replacen(">DATA<", &format!(">{data}<"), 1))
+}
+
+/// The run's name and its data, and when a night was: what tells one page from another, and is the same whenever it is made.
+fn title(run: &Run, night: Option<&Night>) -> Value {
+    let when = night.and_then(Night::when).map(|when| format!("Night of {when}"));
+    let name = Some(&run.name).filter(|name| !name.is_empty()).map(|name| format!("experiment `{name}`"));
+    let data = Some(&run.data).filter(|data| !data.is_empty()).map(|data| format!("data {data}"));
+    let told: Vec<String> = [when, name, data].into_iter().flatten().collect();
+    json!(escape::line(&told.join(" \u{b7} ")))
+}
+
+/// What the night says of the one before it.
+fn of_night(night: &Night) -> Value {
+    let line = |text: &String| escape::line(text);
+    let row = |row: &Vec<String>| row.iter().map(line).collect::<Vec<_>>();
+    json!({
+        "said": line(&night.said),
+        "before": night.before.as_ref().map(line),
+        "about": line(&night.about),
+        "head": row(&night.head),
+        "rows": night.rows.iter().map(row).collect::<Vec<_>>(),
+        "notes": row(&night.notes),
+    })
+}
+
+/// Sessions of a length, or of an agent, under each variant: values with their intervals, beside the variants.
+fn parts(summary: &Summary) -> Value {
+    let instead = |of: &Estimate| {
+        of.counted
+            .map_or_else(|| of.in_short().to_owned(), |counted| format!("{} of {}", counted.kept, counted.n))
+    };
+    let estimate =
+        |of: &Estimate| json!([rounded(of.value, 4), rounded(of.lo(), 4), rounded(of.hi(), 4), instead(of)]);
+    let part = |(i, part): (usize, &Part)| {
+        let of = |row: &VariantSummary| row.parts[i].iter().map(estimate).collect::<Vec<_>>();
+        json!({
+            "by": part.by,
+            "name": escape::line(&part.name),
+            "n": part.n(),
+            "rows": summary.rows.iter().map(of).collect::<Vec<_>>(),
+        })
+    };
+    json!(summary.parts.iter().enumerate().map(part).collect::<Vec<_>>())
 }
 
 /// A figure in its two widths.
@@ -174,11 +226,11 @@ fn too_few(kept: &Estimate) -> String {
     match kept.n_eff {
         Some(n_eff) if kept.n_items >= MIN_ITEMS => {
             format!(
-                "its {} needs are of too few clusters (as many as {n_eff:.1} of one size)",
+                "its {} needs come from too few independent sources (they tell as much as {n_eff:.1} of one size)",
                 HumanCount(kept.n_items)
             )
         }
-        _ => format!("with {} needs there are too few", kept.n_items),
+        _ => format!("{} needs are too few", kept.n_items),
     }
 }
 
@@ -219,10 +271,13 @@ pub(super) fn sentence(run: &Run, summary: &Summary, lines: &Lines) -> String {
         });
         let clause = match lost {
             Some(of) if of.interval.is_some_and(|(lo, _)| lo > 0.0) => {
-                format!("fewer, and is worse by {}", interval(&of))
+                format!("fewer and keeps less of it, by {}", interval(&of))
             }
             Some(of) if of.value.is_some() => {
-                format!("fewer, and whether it keeps less cannot be told ({})", interval(&of))
+                format!(
+                    "fewer; whether it keeps less of it cannot be told (a difference of {})",
+                    interval(&of)
+                )
             }
             _ => "fewer".to_owned(),
         };

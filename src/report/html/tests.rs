@@ -51,7 +51,10 @@ fn few_needs_are_said_to_be_few() {
 #[test]
 fn many_needs_of_few_clusters_are_not_said_to_be_few() {
     let of = Estimate { n_items: 3_016, n_eff: Some(1.9), ..Estimate::default() };
-    assert_eq!(too_few(&of), "its 3,016 needs are of too few clusters (as many as 1.9 of one size)");
+    assert_eq!(
+        too_few(&of),
+        "its 3,016 needs come from too few independent sources (they tell as much as 1.9 of one size)"
+    );
 }
 
 /// What divides the needs put at risk, and nothing else.
@@ -117,4 +120,50 @@ fn events_have_their_text_or_none() {
     assert!(!safe.contains("alert(1)") && !safe.contains("src/a.py"));
     let row = &data(&safe)["events"][0]["rows"][1];
     assert_eq!((&row[0], &row[5], &row[7]), (&json!("dropped"), &json!(7), &Value::Null));
+}
+
+/// The reader with coffee sees first whether last night got worse; the same rows give the same page.
+#[test]
+fn a_night_says_what_it_says_of_the_one_before() {
+    let dir = tempfile::tempdir().unwrap();
+    write_run(dir.path(), &TINY, 12, 12);
+    assert_eq!(data(&page_in(dir.path(), false))["night"], Value::Null);
+    let night = Night {
+        name: "2026-01-31-030000".to_owned(),
+        before: Some("2026-01-30-030000".to_owned()),
+        said: "Worse: needs kept of </script> fell.".to_owned(),
+        head: vec!["variant".to_owned()],
+        rows: vec![vec!["mask".to_owned()]],
+        ..Night::default()
+    };
+    night.write(dir.path()).unwrap();
+    let page = page_in(dir.path(), false);
+    assert_eq!(page.matches("</script>").count(), 2, "those of the page itself");
+    let told = data(&page);
+    assert!(
+        told["title"].as_str().unwrap().starts_with("Night of 31 January 2026, 03:00 UTC"),
+        "{}",
+        told["title"]
+    );
+    assert_eq!(told["night"]["said"], night.said);
+    assert_eq!(
+        (&told["night"]["before"], &told["night"]["rows"]),
+        (&json!("2026-01-30-030000"), &json!([["mask"]]))
+    );
+    assert!(page == page_in(dir.path(), false));
+}
+
+/// What the page says of a variant is in words, and of sessions by their length.
+#[test]
+fn figures_have_short_names_and_scores_have_words() {
+    let told = data(&page_of(&TINY, 12));
+    let mut short: Vec<&str> =
+        told["short"].as_object().unwrap().values().map(|s| s.as_str().unwrap()).collect();
+    short.sort_unstable();
+    assert_eq!(short, ["full", "mask(keep_last=10)", "random(b=0.2)", "truncate(last=5)"]);
+    assert_eq!(told["triggers"], "trigger: turns(n=10)");
+    assert_eq!(told["called"]["need_retention"], "needs kept");
+    assert_eq!(told["called"]["quote_fidelity"], "quote fidelity");
+    // Too few needs for an efficiency: the cell says so.
+    assert_eq!(data(&page_of(&TINY, 3))["why"][1], "few needs");
 }

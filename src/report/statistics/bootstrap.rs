@@ -58,9 +58,12 @@ pub(crate) struct Drawn {
     /// What comes behind it.
     rng: ChaCha8Rng,
     strata: Vec<Vec<usize>>,
-    /// The clusters of the last resample.
-    drawn: Vec<usize>,
+    /// Numbers that are not in the beginning.
+    beyond: Vec<u32>,
 }
+
+/// Resamples that are summed up side by side: each has its own sums, so that none waits for the addition before.
+const ABREAST: usize = 4;
 
 impl Drawn {
     pub(crate) fn new(resampling: Resampling, strata: Vec<Vec<usize>>) -> Self {
@@ -68,25 +71,75 @@ impl Drawn {
         let beginning = beginning(resampling.seed, n);
         let mut rng = ChaCha8Rng::seed_from_u64(resampling.seed);
         rng.set_word_pos(beginning.len() as u128);
-        Drawn { beginning, taken: 0, rng, strata, drawn: Vec::new() }
+        Drawn { beginning, taken: 0, rng, strata, beyond: Vec::new() }
+    }
+
+    /// The next numbers of the stream.
+    fn numbers(&mut self, n: usize) -> &[u32] {
+        let from = self.taken;
+        self.taken += n;
+        if self.taken <= self.beginning.len() {
+            return &self.beginning[from..self.taken];
+        }
+        let known = &self.beginning[from.min(self.beginning.len())..];
+        self.beyond.clear();
+        self.beyond.extend_from_slice(known);
+        let rng = &mut self.rng;
+        self.beyond.extend((known.len()..n).map(|_| rng.next_u32()));
+        &self.beyond
+    }
+
+    /// How many clusters of a stratum are drawn. One that is alone has nothing to vary with.
+    fn times(&self, stratum: &[usize]) -> usize {
+        stratum.len() - usize::from(self.strata.len() > 1 && stratum.len() > 1)
+    }
+
+    fn per_resample(&self) -> usize {
+        self.strata.iter().map(|stratum| self.times(stratum)).sum()
     }
 
     /// The next resample: the clusters drawn.
-    pub(crate) fn resample(&mut self) -> &[usize] {
-        let Drawn { beginning, taken, rng, strata, drawn } = self;
-        let less = usize::from(strata.len() > 1);
-        drawn.clear();
-        for stratum in strata {
-            let n = stratum.len();
-            // One that is alone has nothing to vary with.
-            let times = if n > 1 { n - less } else { n };
-            let known = &beginning[(*taken).min(beginning.len())..];
-            let known = &known[..times.min(known.len())];
-            drawn.extend(known.iter().map(|&number| stratum[part(number, n)]));
-            drawn.extend((known.len()..times).map(|_| stratum[below(rng, n)]));
-            *taken += times;
+    pub(crate) fn resample(&mut self) -> Vec<usize> {
+        let n = self.per_resample();
+        let mut numbers = self.numbers(n).to_vec().into_iter();
+        let mut drawn = Vec::with_capacity(n);
+        for stratum in &self.strata {
+            let numbers = numbers.by_ref().take(self.times(stratum));
+            drawn.extend(numbers.map(|number| stratum[part(number, stratum.len())]));
         }
         drawn
+    }
+
+    /// The sums over the clusters drawn, of so many resamples: as they come of [`Self::resample`], added in its order.
+    pub(crate) fn sums<const K: usize>(&mut self, clusters: &[[f64; K]], resamples: usize) -> Vec<[f64; K]> {
+        let per_resample = self.per_resample();
+        // Clusters of a stratum lie side by side, so that a number leads to one at once.
+        let laid: Vec<Vec<[f64; K]>> =
+            self.strata.iter().map(|stratum| stratum.iter().map(|&c| clusters[c]).collect()).collect();
+        let times: Vec<usize> = self.strata.iter().map(|stratum| self.times(stratum)).collect();
+        let mut all = Vec::with_capacity(resamples);
+        while all.len() < resamples {
+            let n = ABREAST.min(resamples - all.len());
+            let numbers = self.numbers(n * per_resample);
+            // The last of few stands for those that are not wanted.
+            let mut lanes: [&[u32]; ABREAST] =
+                std::array::from_fn(|lane| &numbers[lane.min(n - 1) * per_resample..][..per_resample]);
+            let mut sums = [[0.0; K]; ABREAST];
+            for (stratum, &times) in laid.iter().zip(&times) {
+                let now = lanes.map(|lane| &lane[..times]);
+                for draw in 0..times {
+                    for (sum, lane) in sums.iter_mut().zip(now) {
+                        let cluster = &stratum[part(lane[draw], stratum.len())];
+                        for (sum, x) in sum.iter_mut().zip(cluster) {
+                            *sum += x;
+                        }
+                    }
+                }
+                lanes = lanes.map(|lane| &lane[times..]);
+            }
+            all.extend_from_slice(&sums[..n]);
+        }
+        all
     }
 
     /// What each drawing of a cluster weighs, by cluster.
@@ -244,7 +297,7 @@ mod tests {
         assert_eq!(two.weights(5), [1.5, 2.0, 1.5, 2.0, 1.5]);
         for _ in 0..20 {
             let drawn = two.resample();
-            assert_eq!(drawn.len(), 3);
+            assert_eq!(drawn.len(), 3, "one less of each");
             assert!(drawn[..2].iter().all(|c| c % 2 == 0) && drawn[2] % 2 == 1, "{drawn:?}");
         }
     }
@@ -267,6 +320,27 @@ mod tests {
             let expected = plain();
             assert_eq!(drawn.resample(), expected);
             assert_eq!(cut.resample(), expected);
+        }
+    }
+
+    #[test]
+    fn sums_are_those_of_the_clusters_drawn_bit_by_bit() {
+        let resampling = Resampling { seed: 3, resamples: 10 };
+        for strata in [vec![(0..7).collect::<Vec<_>>()], vec![vec![0, 3, 6], vec![1], vec![2, 4, 5]]] {
+            let clusters: Vec<[f64; 3]> =
+                (0..7).map(|c| [0.1 * f64::from(c), 1.0 / 3.0, f64::from(c).sqrt()]).collect();
+            let mut one = Drawn::new(resampling, strata.clone());
+            let plain: Vec<[f64; 3]> = (0..10)
+                .map(|_| {
+                    let add = |a: [f64; 3], c: usize| [0, 1, 2].map(|k| a[k] + clusters[c][k]);
+                    one.resample().into_iter().fold([0.0; 3], add)
+                })
+                .collect();
+            assert_eq!(Drawn::new(resampling, strata.clone()).sums(&clusters, 10), plain);
+            // Of these the kept numbers end in the middle of a resample.
+            let mut cut = Drawn { beginning: beginning(3, 1)[..9].into(), ..Drawn::new(resampling, strata) };
+            cut.rng.set_word_pos(9);
+            assert_eq!(cut.sums(&clusters, 10), plain);
         }
     }
 

@@ -43,6 +43,18 @@ impl Estimate {
         share.or_else(|| self.counted.map(|counted| counted.kept as f64))
     }
 
+    /// Why it is null, in two words for a cell of a table; empty where it is not, or where there is nothing.
+    pub(crate) fn in_short(&self) -> &'static str {
+        const WORDS: [(&str, &str); 4] = [
+            ("n_eff is ", "few sources"),
+            (" items, fewer than", "few needs"),
+            ("oracle - random is under", "no room"),
+            ("the interval of oracle - random", "room unsure"),
+        ];
+        let reason = self.reason.as_deref().filter(|_| self.value.is_none()).unwrap_or("");
+        WORDS.iter().find(|(part, _)| reason.contains(part)).map_or("", |(_, words)| words)
+    }
+
     /// Whether there is something to print.
     pub(crate) fn is_told(&self) -> bool {
         self.value.is_some() || self.counted.is_some()

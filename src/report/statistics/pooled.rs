@@ -153,16 +153,8 @@ impl Scores<'_> {
         let weights = drawn.weights(clusters.len());
         let clusters: Vec<[f64; K]> =
             clusters.iter().zip(weights).map(|(sums, weight)| sums.map(|x| weight * x)).collect();
-        let mut draw = || {
-            let mut sums = [0.0; K];
-            for &cluster in drawn.resample() {
-                for (sum, x) in sums.iter_mut().zip(clusters[cluster]) {
-                    *sum += x;
-                }
-            }
-            statistic(&sums).unwrap_or(f64::NAN)
-        };
-        (0..self.resampling.resamples).map(|_| draw()).collect()
+        let sums = drawn.sums(&clusters, self.resampling.resamples);
+        sums.iter().map(|sums| statistic(sums).unwrap_or(f64::NAN)).collect()
     }
 
     /// Rows that count and have a weight, with the terms of their sums.

@@ -22,13 +22,15 @@ use crate::scores::registry::{Column, Entry, Unit};
 use crate::scores::retention::{RANDOM_WON_SHARE, UNSUPPORTED_SHARE};
 
 mod columns;
+mod parts;
 mod remarks;
 mod variant;
 
+pub(crate) use parts::Part;
 pub(crate) use variant::{StratumRow, VariantSummary};
 
 use remarks::{joined, remarks};
-use variant::{by_format, summarise_variant};
+use variant::{by_format, by_part, summarise_variant};
 
 /// An estimate of the summary: from these come rows, columns and their docs.
 pub(crate) struct Metric {
@@ -60,6 +62,8 @@ pub(crate) struct Summary {
     /// In order of token savings.
     pub(crate) rows: Vec<VariantSummary>,
     pub(crate) formats: Vec<FormatRow>,
+    /// Sessions of a length, or of an agent.
+    pub(crate) parts: Vec<Part>,
     pub(crate) population: Population,
     pub(crate) n_trajectories: usize,
     n_without_repository: usize,
@@ -86,7 +90,7 @@ pub(crate) fn summarise(
     gathered: &mut Gathered,
 ) -> anyhow::Result<Summary> {
     let clusters: Vec<u32> = run.trajectories.iter().map(|t| t.cluster).collect();
-    let formats = formats(run);
+    let (formats, parts) = (formats(run), parts::of(&run.trajectories));
     let mut rows = Vec::new();
     run.scores(|batch| {
         gathered.take(run, &batch);
@@ -101,7 +105,8 @@ pub(crate) fn summarise(
                 resampling,
             };
             let by_format = by_format(&scores, &formats);
-            (summarise_variant(run, *i, &scores), by_format)
+            let parts = by_part(&scores, &parts);
+            (VariantSummary { parts, ..summarise_variant(run, *i, &scores) }, by_format)
         }));
         Ok(())
     })?;
@@ -123,6 +128,7 @@ pub(crate) fn summarise(
     let mut summary = Summary {
         rows,
         formats: format_rows,
+        parts,
         population: run.population,
         n_trajectories: run.trajectories.len(),
         n_without_repository: run.n_without_repository,

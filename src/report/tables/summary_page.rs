@@ -116,7 +116,8 @@ impl Summary {
              where there are too few (under 30, or of too few sources) for a share. *Random 0, best 1*: whether that is more than luck; \
              random lines of as many tokens reach 0, a choice that knows the future 1{}. *Worst session*: the one that loses most. \
              *Beaten*: another variant saves and keeps at least as much. *Control*: nobody would run it; it is there to be compared \
-             with. `-` is undefined, never 0, and `nulls` of summary.csv says why. In brackets: the 95 % interval, of {}; a cluster \
+             with. `-` is undefined, never 0: *few sources*, what there is comes from fewer than 4 independent sources of one size; *no room*, \
+             random lines do as well as the best choice, or nearly (*room unsure*: perhaps); `nulls` of summary.csv says more. In brackets: the 95 % interval, of {}; a cluster \
              is {}. {METHOD}\n",
             if is_billed {
                 " (*as billed*: by the provider's count, with what the log does not show)"
@@ -281,13 +282,13 @@ fn percent(of: &Estimate) -> String {
     }
 }
 
-/// `0.84 [0.80, 0.87]`, or what was counted, or `-`.
+/// `0.84 [0.80, 0.87]`, or what was counted, or `-` and why.
 fn share(of: &Estimate) -> String {
     match (of.value, of.interval, of.counted) {
         (Some(x), Some((lo, hi)), _) => format!("{} [{}, {}]", fixed(x, 2), fixed(lo, 2), fixed(hi, 2)),
         (Some(x), None, _) => fixed(x, 2),
         (_, _, Some(counted)) => format!("{} of {}", counted.kept, counted.n),
-        _ => "-".to_owned(),
+        _ => format!("- {}", of.in_short()).trim_end().to_owned(),
     }
 }
 

@@ -310,6 +310,7 @@ mod tests {
     fn trajectories(resolved: &[usize], reward: impl Fn(usize) -> Option<f64>) -> Vec<Trajectory> {
         (0..10)
             .map(|t| Trajectory {
+                agent: None,
                 n_turns: 0,
                 id: t.to_string(),
                 format: String::new(),

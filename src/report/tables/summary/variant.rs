@@ -11,7 +11,8 @@ use crate::scores::registry::{Entry, Field};
 use crate::scores::retention::NEED_RETENTION;
 use crate::text::natural::natural;
 
-use super::{FormatRow, METRICS};
+use super::parts::{PART_METRICS, Part};
+use super::{FormatRow, METRICS, metric};
 
 pub(crate) struct VariantSummary {
     pub(crate) variant: String,
@@ -32,6 +33,8 @@ pub(crate) struct VariantSummary {
     pub(crate) estimates: Vec<Estimate>,
     pub(crate) strata: Vec<StratumRow>,
     pub(crate) lost: Lost,
+    /// Beside the parts of the summary, and of each beside [`PART_METRICS`].
+    pub(crate) parts: Vec<Vec<Estimate>>,
 }
 
 /// What of the common needs, bound, is lost, and what is paid.
@@ -158,7 +161,17 @@ pub(super) fn summarise_variant(run: &Run, i: usize, of: &Scores) -> VariantSumm
         estimates: METRICS.iter().map(|m| of.column(m.score, m.column)).collect(),
         strata,
         lost,
+        parts: Vec::new(),
     }
+}
+
+pub(super) fn by_part(scores: &Scores, parts: &[Part]) -> Vec<Vec<Estimate>> {
+    let of = |part: &Part| {
+        let part = Scores { only: Some(&part.members), ..*scores };
+        let metrics = PART_METRICS.iter().map(|name| &METRICS[metric(name)]);
+        metrics.map(|m| part.column(m.score, m.column)).collect()
+    };
+    parts.iter().map(of).collect()
 }
 
 pub(super) fn by_format(scores: &Scores, formats: &BTreeMap<String, Vec<bool>>) -> Vec<FormatRow> {

@@ -10,6 +10,7 @@ fn trajectories(n: usize) -> Vec<Trajectory> {
         .map(|t| Trajectory {
             id: t.to_string(),
             format: if t.is_multiple_of(2) { "sweagent" } else { "claude-code" }.to_owned(),
+            agent: None,
             n_turns: 100,
             cluster: t as u32,
             resolved: None,
