@@ -33,7 +33,7 @@ def strategy(name, **params):
     return f'[[strategies]]\nname = "{name}"\n{told}\n'
 
 
-def plan(name, weights, shares, only=None, data="", more="", folds=range(FOLDS)):
+def plan(name, weights, shares, only=None, data="", more="", folds=range(FOLDS), turns=(10, 5)):
     """The experiment; what is asked of `hindsight` has one variant a fold."""
     names, text = json.loads((weights / "names.json").read_text()), f'name = "{name}"\nseed = 1\npartners = []\n{more}\n[data]\n{data}\n\n'
     wanted = lambda told: only is None or told in only
@@ -44,7 +44,7 @@ def plan(name, weights, shares, only=None, data="", more="", folds=range(FOLDS))
     for told, by in COMMANDS.items():
         if wanted(told):
             text += strategy("command", command=["python3", str(HERE / "by_line.py")], params=f'{{ by = "{by}" }}', kept_share=list(shares))
-    return text + '[[triggers]]\nname = "turns"\nn = 10\nkeep = 5\n'
+    return text + f'[[triggers]]\nname = "turns"\nn = {turns[0]}\nkeep = {turns[1]}\n'
 
 
 def run(text, data, out, *options):
@@ -148,16 +148,20 @@ def table(data, weights, out):
 READER = """[[models]]
 name = "smollm2-135m"
 roles = ["scorer", "tokenizer"]
-about = "SmolLM2-135M-Instruct Q8_0, read 3,072 tokens at a time"
+about = "SmolLM2-135M-Instruct Q8_0, read 2,048 tokens at a time"
 licence = "Apache-2.0"
 context = 8192
-window = 3072
+window = 2048
 bytes = 144811072
 sha256 = "0c1d3326cd9793cfb7296113c063dd5c24e2bd734b48ec1a3d01b7158eca9387"
 sources = [{ convert = "q4_1-to-q8_0", model = "smollm2-135m-q4_1" }]
 """
 # Long results would leave of a scope what the window holds; coding agents alone, since the lines of the others are JSON.
-CODING, LONGEST, MOST, LIKELY = ("mini-swe-agent", "sweagent", "openhands-completion", "openhands", "claude-code", "codex", "cline-sdk"), 3000, 60, 0.05
+CODING, LONGEST, MOST, LIKELY = ("mini-swe-agent", "sweagent", "openhands-completion", "openhands", "claude-code", "codex", "cline-sdk"), 3000, 35, 0.05
+
+
+# What `hindsight` is set beside; a control more costs two calls an event.
+CONTROLS = ["coverage"]
 
 
 def sample(data, fold, size):
@@ -165,14 +169,14 @@ def sample(data, fold, size):
     return [row["trajectory"] for row in by_checksum(data, 3, fits)][:size]
 
 
-def likely(data, weights, out, size=2):
+def likely(data, weights, out, size=1):
     """Likelihood of the next calls, with and without the tokens of their atoms, at equal tokens: sums over the same decisions."""
     gains = collections.defaultdict(lambda: collections.defaultdict(dict))
     for n in range(FOLDS):
         fold = set((weights / f"fold-{n}.txt").read_text().split("\n"))
         asked = f"ids = {json.dumps(sample(data, fold, size))}"
         (out / "reader.toml").write_text(READER, encoding="utf-8")
-        text = plan("hindsight-likely", weights, (LIKELY,), {"cue-bag (shipped weights)", "coverage"}, asked, folds=[n])
+        text = plan("hindsight-likely", weights, (LIKELY,), set(CONTROLS), asked, folds=[n])
         done = run(text + '[scores]\nask = { likelihood = "smollm2-135m" }\n', data, out / f"likely-{n}", "--models", out / "reader.toml",
                    "--cache", out / "calls.sqlite")
         variants = names_of(done, weights)
@@ -181,7 +185,7 @@ def likely(data, weights, out, size=2):
                 of = "atoms" if "of=atoms" in row["stratum"] else "all"
                 gains[row["trajectory"]][variants[row["variant"]][0]][of] = row["value"] * row["weight"], row["floor"] * row["weight"], row["weight"], row["n"]
     body = []
-    names = ["hindsight", "coverage", "cue-bag (shipped weights)"]
+    names = ["hindsight", *CONTROLS]
     cells = {of: {name: [] for name in names} for of in ("all", "atoms", "all but atoms")}
     for log in gains.values():
         if all({"all", "atoms"} <= set(log[name]) for name in names):
@@ -203,8 +207,26 @@ def likely(data, weights, out, size=2):
     write(out, "likelihood.csv", ["tokens", "strategy", "retention", "low", "high", "shuffled", "logs", "decisions"], body)
 
 
+def later(data, weights, out):
+    """Labelled spans of compressed scopes that the agent used later: which share still stands word for word, at the end of the log."""
+    shares, ways = (0.05, 0.1, 0.2), {"random", "coverage", "rarity with coverage", "BM25 to the goal", "cue-bag (shipped weights)"}
+    done = run(plan("hindsight-later", weights, shares, ways, turns=(5, 3)), data, out / "later")
+    rows = scored([done], weights, "salience_recall", "point=end")
+    floor, body = rows["drop-all", None], []
+    for share in shares:
+        for name in [*sorted(ways), "hindsight"]:
+            # What stands without the scope is found by any of them: it is taken off.
+            of = {repository: v - [floor[repository][0], floor[repository][0], 0] for repository, v in rows[name, share].items()}
+            of = {repository: v for repository, v in of.items() if v[1] > 0}
+            body.append([name, share, digits(pooled(of)), *map(digits, interval(of)), len(of), int(sum(v[1] for v in of.values()))])
+            if name == "coverage":
+                base = of
+        body.append(["hindsight - coverage", share, digits(pooled(of) - pooled(base)), *map(digits, interval(of, base)), len(of), ""])
+    write(out, "later.csv", ["strategy", "share", "recall", "low", "high", "repositories", "spans"], body)
+
+
 STRATUM = "set=exposed tail=3"
-PARTS = {"table": table, "likely": likely}
+PARTS = {"table": table, "later": later, "likely": likely}
 
 
 def main(data, weights, out, *parts):
