@@ -51,4 +51,5 @@ def main():
         print(json.dumps(said), flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()
