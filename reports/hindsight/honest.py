@@ -156,8 +156,9 @@ bytes = 144811072
 sha256 = "0c1d3326cd9793cfb7296113c063dd5c24e2bd734b48ec1a3d01b7158eca9387"
 sources = [{ convert = "q4_1-to-q8_0", model = "smollm2-135m-q4_1" }]
 """
-# Long results would leave of a scope what the window holds; coding agents alone, since the lines of the others are JSON.
-CODING, LONGEST, MOST, LIKELY = ("mini-swe-agent", "sweagent", "openhands-completion", "openhands", "claude-code", "codex", "cline-sdk"), 3000, 35, 0.05
+# Long results would leave of a scope what the window holds; coding agents alone, since the lines of the others are JSON, and none whose logs
+# record edits: `as-sent`, which is added to a run of these, would be asked for, too.
+CODING, LONGEST, MOST, LIKELY = ("mini-swe-agent", "openhands-completion", "openhands", "claude-code", "codex", "cline-sdk"), 3000, 35, 0.05
 
 
 # What `hindsight` is set beside; a control more costs two calls an event.
