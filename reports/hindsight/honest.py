@@ -156,10 +156,9 @@ bytes = 144811072
 sha256 = "0c1d3326cd9793cfb7296113c063dd5c24e2bd734b48ec1a3d01b7158eca9387"
 sources = [{ convert = "q4_1-to-q8_0", model = "smollm2-135m-q4_1" }]
 """
-# Long results would leave of a scope what the window holds; coding agents alone, since the lines of the others are JSON, and none whose logs
-# record edits: `as-sent`, which is added to a run of these, would be asked for, too.
-CODING, LONGEST, MOST, LIKELY = ("mini-swe-agent", "openhands-completion", "openhands", "claude-code", "codex", "cline-sdk"), 3000, 35, 0.05
-
+# What comes next has an eighth of the window, and a scope what is left: of the logs here only those of mini-swe-agent are short enough. (SWE-agent's record
+# edits, and `as-sent`, which is added to a run of these, would be asked for, too.)
+CODING, LONGEST, MOST, LIKELY = ("mini-swe-agent",), 3000, 60, 0.05
 
 # What `hindsight` is set beside; a control more costs two calls an event.
 CONTROLS = ["coverage"]
@@ -175,7 +174,10 @@ def likely(data, weights, out, size=1):
     gains = collections.defaultdict(lambda: collections.defaultdict(dict))
     for n in range(FOLDS):
         fold = set((weights / f"fold-{n}.txt").read_text().split("\n"))
-        asked = f"ids = {json.dumps(sample(data, fold, size))}"
+        ids = sample(data, fold, size)
+        if not ids:
+            continue
+        asked = f"ids = {json.dumps(ids)}"
         (out / "reader.toml").write_text(READER, encoding="utf-8")
         text = plan("hindsight-likely", weights, (LIKELY,), set(CONTROLS), asked, folds=[n])
         done = run(text + '[scores]\nask = { likelihood = "smollm2-135m" }\n', data, out / f"likely-{n}", "--models", out / "reader.toml",
