@@ -46,7 +46,7 @@ run: build ## Do the main job on the built-in data: logs -> tables -> grid -> re
 	@echo "== 3/4 run and report: every variant of reports/built-in/experiment.toml over every trajectory"
 	$(BIN) run reports/built-in/experiment.toml --data $(OUT)/data --out $(OUT)/run
 	$(BIN) report $(OUT)/run --out $(OUT)/report
-	@echo "== 4/4 the same with summaries by smollm2-135m over some of them (a download of 0.1 GB, kept for the next time)"
+	@echo "== 4/4 what smollm2-135m, which reads what is left, is still told of the next calls, over some of them (a download of 0.1 GB, kept for the next time)"
 	@if $(BIN) models fetch smollm2-135m; then set -ex; \
 		$(BIN) run reports/built-in/by_model.toml --data $(OUT)/data --out $(OUT)/run_by_model; \
 		$(BIN) report $(OUT)/run_by_model --out $(OUT)/report_by_model; \

@@ -5,6 +5,7 @@
 OPEN_DATA is the dataset of datasets/coding, whose texts may stand here. Writes OUT/weights.json and OUT/expected.json. Weights are made of all logs.
 """
 import base64
+import hashlib
 import json
 import pathlib
 import sys
@@ -97,6 +98,10 @@ def main(needs_data, labelled, opened, out):
     weights = {"atoms": of_atoms(logs), "statements": of_statements(table), "types": of_types(table), "goals": of_goals(table)}
     expected = {"statements": statements(opened, *(weights[name] for name in ("statements", "types", "goals"))),
                 "atoms": atoms(opened, weights["atoms"])}
+    # manifest.py writes it: what the weights were made of.
+    if (training := out / "training.csv").is_file():
+        weights["manifest"] = {"training": "reports/hindsight/training.csv", "sha256": hashlib.sha256(training.read_bytes()).hexdigest(),
+                               "logs": {"atoms": len(logs), "statements": len({point["log"] for point in table.points})}}
     for name, value in (("weights", weights), ("expected", expected)):
         (out / f"{name}.json").write_text("{\n" + ",\n".join(
             f"{json.dumps(k)}: " + ("[\n" + ",\n".join(json.dumps(r, ensure_ascii=False) for r in v) + "\n]" if isinstance(v, list) else json.dumps(v))
