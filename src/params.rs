@@ -82,13 +82,7 @@ pub(crate) fn complete(params: &[Param], mut set: Table) -> Table {
 /// Parameters as their struct; those that are not set have their defaults.
 pub(crate) fn read<T: DeserializeOwned>(params: &[Param], set: Table) -> anyhow::Result<T> {
     let table = complete(params, set);
-    let read = table.clone().try_into().map_err(|error: toml::de::Error| {
-        let (told, message) = (error.to_string(), error.message());
-        match told.trim_end().rsplit_once("\nin `") {
-            Some((_, key)) => anyhow::anyhow!("parameter `{key}: {message}"),
-            None => anyhow::anyhow!("{message}"),
-        }
-    })?;
+    let read = table.clone().try_into()?;
     for param in params {
         let fits = table.get(param.name).is_none_or(|value| param.fits(value));
         anyhow::ensure!(fits, "parameter `{}` must be {}", param.name, param.allowed().unwrap_or_default());

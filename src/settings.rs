@@ -244,12 +244,17 @@ pub fn items<'a>(table: &'a DeTable<'a>) -> Vec<Item<'a>> {
     items
 }
 
+/// So many letters that a name begins with tell it.
+const BEGUN: usize = 3;
+
 /// The `hint:` line of a wrong name: the nearest right one, where one is near, and all of them.
 pub fn hint(wrong: &str, known: &[&str]) -> String {
+    // `claude` is `claude-code` rather than `plandex`, which has more letters in common.
+    let is_begun = |name: &str| wrong.chars().count() >= BEGUN && name.starts_with(wrong);
     let near = known
         .iter()
         .map(|name| (strsim::damerau_levenshtein(wrong, name), name))
-        .min_by_key(|(distance, _)| *distance)
+        .min_by_key(|(distance, name)| (!is_begun(name), *distance))
         .filter(|(distance, name)| {
             *distance <= name.chars().count().max(4) / 2
                 || name.starts_with(wrong)

@@ -280,6 +280,23 @@ fn cleared_results_are_edits() {
     let of = lost.iter().find(|lost| lost["what"] == "helper_22").unwrap();
     assert_eq!((&of["last_seen_at"], &of["used_at"]), (&json!(2), &json!(10)), "{edit:#}");
     assert!(edit["read_again"][0]["path"].as_str().unwrap().ends_with("src/a.rs"), "{edit:#}");
+    // Of many edits those are shown that took something.
+    let mut many = log(r#""t2""#);
+    let at = |log: &str, what: &str| log[..log.find(what).unwrap()].rfind('\n').unwrap() + 1;
+    let edit = cleared(r#""t2""#);
+    many = many.replace(&edit, "");
+    for (id, before) in [("t3", "a5"), ("t4", "a6"), ("t5", "a7"), ("t6", "a8"), ("t7", "a9"), ("t2", "a10")]
+    {
+        many.insert_str(at(&many, &format!(r#""{before}""#)), &cleared(&format!(r#""{id}""#)));
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    fs::write(&path, many).unwrap();
+    let text = page(&path);
+    assert!(
+        text.contains("`helper_22`") && text.contains("1 more edit: 0 things lost and used again"),
+        "{text}"
+    );
     // What the first of two had taken is read again behind the second.
     let log = log(r#""t2""#);
     let at = log[..log.find(r#""a5""#).unwrap()].rfind('\n').unwrap() + 1;

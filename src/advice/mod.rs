@@ -97,6 +97,8 @@ pub struct Compared {
 pub struct Advice {
     /// Sessions of the older and of the newer half.
     pub n_halves: [usize; 2],
+    /// Of those that are cheaper on the older half, the most needs that were exposed there, and in how many affected sessions.
+    pub most: (u64, usize),
     /// Compressions of the reference.
     pub n_events: usize,
     /// What the product's own summaries kept of what they replaced, in these sessions; null below the minimum.
@@ -161,7 +163,9 @@ impl<'a> Advisor<'a> {
         };
         let n_events = self.sessions.iter().map(|s| s.plays.played[self.reference.best()].n_events).sum();
         let n_halves = [older.len(), newer.len()];
-        Advice { n_halves, n_events, kept: self.kept.clone(), chosen, all, verdict }
+        let cheaper = of_older.iter().filter(|of| of.is_cheaper());
+        let most = cheaper.map(|of| (of.excess.n_needs, of.excess.n_affected)).max().unwrap_or_default();
+        Advice { n_halves, most, n_events, kept: self.kept.clone(), chosen, all, verdict }
     }
 
     /// Chooses so many times on a random half of the tasks, and looks at the other half.

@@ -249,7 +249,10 @@ fn session(row: &TrajectoryRow, audit: &Audit, is_one_of_many: bool) -> String {
             text += &format!("  {what}: {}\n", count(n as u64, "time"));
         }
     }
-    let (first, rest) = audit.edits.split_at(audit.edits.len().min(SHOWN));
+    // Those that took most of what was used later come first; most take nothing.
+    let mut edits: Vec<&Change> = audit.edits.iter().collect();
+    edits.sort_by_key(|of| std::cmp::Reverse(of.lost.len() + of.perhaps.len() + of.again.len()));
+    let (first, rest) = edits.split_at(edits.len().min(SHOWN));
     let mut parts: Vec<(u32, String)> = audit.falls.iter().map(|of| (of.turn, fall(of))).collect();
     parts.extend(audit.compactions.iter().map(|of| (of.change.turn, compaction(row, of))));
     parts.extend(
@@ -262,7 +265,7 @@ fn session(row: &TrajectoryRow, audit: &Audit, is_one_of_many: bool) -> String {
     parts.sort_by_key(|(turn, _)| *turn);
     text.extend(parts.into_iter().map(|(_, part)| part));
     if !rest.is_empty() {
-        let n = |of: fn(&Change) -> usize| rest.iter().map(of).sum::<usize>() as u64;
+        let n = |of: fn(&Change) -> usize| rest.iter().map(|change| of(change)).sum::<usize>() as u64;
         text += &format!(
             "  {}: {} lost and used again, {} read again (all with --json)\n",
             count(rest.len() as u64, "more edit"),
@@ -330,9 +333,12 @@ fn compaction(row: &TrajectoryRow, of: &Compaction) -> String {
     );
     text += &money(row, &of.change);
     if let Some(cost) = of.summary_cost.and_then(|cost| dollars(row, cost)) {
-        let cost = match of.is_summary_cost_logged {
-            true => format!("${cost:.2} by the log"),
-            false => format!("at most ${cost:.2}, if one call read all of the prompt anew"),
+        let cost = match (of.is_summary_cost_logged, cents(cost)) {
+            (true, cost) => format!("{cost} by the log"),
+            (false, cost) => {
+                let most = if cost.starts_with('$') { "at most " } else { "" };
+                format!("{most}{cost}, if one call read all of the prompt anew")
+            }
         };
         text += &format!(
             "    writing the summary: {cost}; with that {}\n",
@@ -419,11 +425,15 @@ fn paid(after: Option<u32>, change: &Change) -> String {
     }
 }
 
+/// Dollars; what rounds to none is not nothing.
+fn cents(dollars: f64) -> String {
+    if dollars < 0.005 { "under $0.01".to_owned() } else { format!("${dollars:.2}") }
+}
+
 fn money(row: &TrajectoryRow, change: &Change) -> String {
     let paid = paid(change.paid_after, change);
     match dollars(row, change.cost).filter(|cost| *cost > 0.0) {
-        Some(cost) if cost < 0.005 => format!("    lost cache: under $0.01, {paid}\n"),
-        Some(cost) => format!("    lost cache: ${cost:.2}, {paid}\n"),
+        Some(cost) => format!("    lost cache: {}, {paid}\n", cents(cost)),
         None => format!("    lost cache: {paid}\n"),
     }
 }

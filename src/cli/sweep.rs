@@ -146,7 +146,7 @@ fn experiment(presets: &[String], vary: &[Vary], choices: &[Choice]) -> anyhow::
 
 /// An error in that experiment, without a line of it.
 fn of_vary(error: &anyhow::Error) -> anyhow::Error {
-    let told = format!("{error:#}");
+    let told = format!("{error:#}").trim_end().replace("\nin `", " in `");
     let place = told.strip_prefix(GRID).and_then(|rest| rest.strip_prefix(':')).unwrap_or(&told);
     let said = place.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches(':').trim_start();
     anyhow::anyhow!("`{GRID}`: {said}")

@@ -33,7 +33,7 @@ fn page(title: &str, blocks: &[Block]) -> String {
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <title>{title}</title>\n<style>{}\np.in {{ overflow-wrap: anywhere; }} h2 {{ overflow-wrap: anywhere; }}</style>\n</head>\n\
+         <title>{title}</title>\n<style>{}\np.in {{ overflow-wrap: anywhere; margin-block: .2rem; }} p.head {{ font-weight: 600; margin-top: .5rem; }} h2 {{ overflow-wrap: anywhere; }}</style>\n</head>\n\
          <body>\n<h1>{title}</h1>\n{body}</body>\n</html>\n",
         style.map_or("", |(style, _)| style),
         title = xml(title)
@@ -66,8 +66,9 @@ fn outline(text: &str) -> String {
         if own == 0 && next.is_some_and(|next| depth(next) > 0) {
             html += &format!("<h2>{}</h2>\n", xml(line));
         } else if own > 0 {
-            let em = own as f64 / 2.0;
-            html += &format!("<p class=\"in\" style=\"margin-left: {em}em\">{}</p>\n", xml(line.trim()));
+            let (em, is_head) = (0.75 * own as f64, next.is_some_and(|next| depth(next) > own));
+            let class = if is_head { "in head" } else { "in" };
+            html += &format!("<p class=\"{class}\" style=\"margin-left: {em}em\">{}</p>\n", xml(line.trim()));
         } else {
             let mut words = line.to_owned();
             while let Some(more) = lines.get(at).filter(|more| !more.trim().is_empty() && depth(more) == 0) {
@@ -112,6 +113,11 @@ mod tests {
         assert!(!page.contains("<script") && page.matches("&lt;script&gt;").count() == 2, "{page}");
         assert!(!page.contains("AKIAQ7KTZ3VXD5PLW2HN"), "{page}");
         assert!(page.contains("<h2>session ") && page.contains("<p>Words that go on.</p>"), "{page}");
-        assert!(page.contains("margin-left: 2em\">deeper") && page.contains("--ink:"), "{page}");
+        // What stands above something is set apart.
+        assert!(page.contains("class=\"in head\" style=\"margin-left: 1.5em\">lost"), "{page}");
+        assert!(
+            page.contains("class=\"in\" style=\"margin-left: 3em\">deeper") && page.contains("--ink:"),
+            "{page}"
+        );
     }
 }

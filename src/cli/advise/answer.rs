@@ -213,12 +213,11 @@ impl Answer {
     }
 
     fn too_little(&self) -> String {
-        let of = self.advice.all.iter().map(|of| (of.excess.n_affected, of.excess.n_needs)).max();
-        let (sessions, needs) = of.unwrap_or_default();
+        let (needs, sessions) = self.advice.most;
         format!(
-            "Too little was compressed to tell: at most {} in which something was, with {}. Each half of the sessions needs 10 with 30.\nhint: `--window` with fewer tokens makes all policies act sooner\n",
-            count(sessions as u64, "session"),
-            count(needs, "exposed need")
+            "Too little was compressed to tell: of what costs less, in the older half of the sessions, at most {} in {}; each half needs 30 in 10.\nhint: `--window` with fewer tokens makes all policies act sooner\n",
+            count(needs, "exposed need"),
+            count(sessions as u64, "session")
         )
     }
 
@@ -351,6 +350,9 @@ impl Answer {
             }
             false => " Of what either could lose: how much more it loses, with one-sided 95 % bounds.",
         };
+        if is_bracket && shown.iter().any(|of| of.break_even.is_none() && of.at_best.is_none()) {
+            text += " With a sign: with the same summaries, how much more it loses of what either could lose, with one-sided 95 % bounds.";
+        }
         if shown.iter().any(|of| self.told(of) == "open") {
             text += " Open: it is shown neither to be worse nor not to be.";
         }

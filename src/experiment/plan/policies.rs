@@ -296,6 +296,9 @@ mod tests {
             error("codex", "window = [32000, 0]").contains("a window of 0 tokens holds no prompt\nhint: ")
         );
         assert!(error("codex", "set = { \"strategy.form\" = \"oracle\" }").contains("hint: `forms ="));
-        assert!(error("codex", "set = { \"counter.bi\" = \"usage\" }").contains("unknown field `bi`"));
+        assert!(
+            error("codex", "set = { \"counter.bi\" = \"usage\" }")
+                .contains("unknown key `bi`\nhint: did you mean `by`?")
+        );
     }
 }
