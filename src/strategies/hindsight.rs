@@ -6,6 +6,8 @@
 //!
 //! Source: reports/hindsight, which has the study; the greed is that of `oracle`.
 
+mod goal;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -40,6 +42,8 @@ params! {
         group: bool = true,
         /// How much less an atom is worth in each further line: with 1 it counts once, with 0 each time.
         diversity: f64 = 1.0 (from 0 to 1),
+        /// Share of the budget for lines that speak of the goal (BM25 to its words); what the odds do not spend goes there, too.
+        goal: f64 = 0.0 (from 0 to 1),
         /// A file of weights, `PATH#HASH`; empty: those that travel with the program.
         weights: String = "",
     }
@@ -55,7 +59,14 @@ impl Strategy for Rated {
         let memory = env.state::<Memory>();
         let event = memory.rate(scope, &self.weights);
         let units = lines(scope.log, &event.spans, self.params.group);
-        let kept = event.choose(scope.log, &units, &memory.held, self.budget(scope), self.params.diversity);
+        let budget = self.budget(scope);
+        let for_goal = (f64::from(budget) * self.params.goal) as u32;
+        let mut kept =
+            event.choose(scope.log, &units, &memory.held, budget - for_goal, self.params.diversity);
+        if self.params.goal > 0.0 {
+            let spent: u32 = kept.iter().map(|&unit| goal::tokens(scope.log, &units[unit])).sum();
+            kept.extend(goal::by_goal(scope.log, &units, &kept, budget.saturating_sub(spent)));
+        }
         let mut spans: Vec<u32> = kept.into_iter().flat_map(|unit| units[unit].iter().copied()).collect();
         spans.sort_unstable();
         spans.dedup();

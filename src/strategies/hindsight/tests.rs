@@ -127,3 +127,19 @@ proptest! {
         prop_assert_eq!(&longer[..all.len()], &all[..]);
     }
 }
+
+/// The decision binds nothing, but speaks of the task: with a share for the goal it stays beside the place.
+#[test]
+fn a_share_goes_to_the_goal() {
+    let script = format!(
+        "user: Make the parser faster than the lexer.\naction: ls\nobservation: the broken token table lives in src/table.py~\
+         so we make the parser a generator, which is faster~it is a fine day in town{IDLE}\nagent: so"
+    );
+    let kept = |params: &str| after_events(("hindsight", params), ("turns", "n = 4"), &script)[0].clone();
+    assert!(!kept("budget = 0.9").contains("generator"));
+    let both = kept("budget = 0.9\ngoal = 0.5");
+    assert!(
+        both.contains("generator") && both.contains("src/table.py") && !both.contains("fine day"),
+        "{both}"
+    );
+}
