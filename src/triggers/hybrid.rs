@@ -173,10 +173,7 @@ mod tests {
         let all =
             ["8: intent ..7 0.85", "19: subtask/inactivity ..18 0.4", "29: subtask/inactivity ..28 0.4"];
         // (The odds take the fourth look at the same file for debugging.)
-        let fired = |params: &str| {
-            let transitions = "transitions = \"debug-implement implement-verify\"\n";
-            fired(&script(), "hybrid", &(transitions.to_owned() + params))
-        };
+        let fired = |params: &str| fired(&script(), "hybrid", params);
         assert_eq!(fired(""), all);
         // The tests end the subtask, and implementing, which comes second.
         let short = fired("least_turns = 1");
