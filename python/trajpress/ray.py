@@ -28,6 +28,7 @@ STOPPED = 75
 """Exit code of a driver that was asked to end: started again, it goes on."""
 STARTS = 5
 """Workers in a row that do not start, after which nothing is hoped for."""
+LATE = ("given to another", "slower than its second copy")
 
 
 class Died(Exception):
@@ -236,6 +237,8 @@ class Driver:
             self.seconds["load"] += now - actor.begun
             return
         actor.units.remove(unit)
+        if unit not in self.units:
+            return  # Another copy was sooner.
         self.told[answer["outcome"]] += 1
         self.seconds["asked"] += now - begun
         if answer["outcome"] == "failed":
@@ -245,13 +248,16 @@ class Driver:
         self.paces.append((now - begun) / max(1, self.units[unit]["step_variants"]))
         self.given_up.pop(unit, None)
         del self.units[unit]
-        # Who still is at it hangs, or is too late.
-        for other in {of for of, name, _ in self.refs.values() if name == unit}:
-            self.dismiss(other, "given to another", "slower than its second copy")
+        # Who still is at it hangs, or is too late. One that does others beside it may end them.
+        for other in {of for of, name, _ in self.refs.values() if name == unit and of.units == [unit]}:
+            self.dismiss(other, *LATE)
+
+    def is_busy(self) -> bool:
+        return any(unit in self.units for _, unit, _ in self.refs.values())
 
     def work(self) -> None:
         looked, told = 0.0, time.monotonic()
-        while (set(self.units) - set(self.given_up) and not self.stopped) or any(unit for _, unit, _ in self.refs.values()):
+        while (set(self.units) - set(self.given_up) and not self.stopped) or self.is_busy():
             now = time.monotonic()
             if now - looked > 1 and not self.stopped:
                 looked = now
@@ -279,7 +285,7 @@ class Driver:
             self.plan()
             self.work()
             for actor in list(self.actors):
-                self.dismiss(actor)
+                self.dismiss(actor, *LATE)
             if self.stopped or self.given_up:
                 break
             outcome = self.program("merge", *self.given)
