@@ -11,7 +11,7 @@ NATIVE := source tests/native.sh &&
 export PORTABLE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build wheel wheel-test run test soak differential formats peers lint coverage bench figures clean
+.PHONY: help setup build wheel wheel-test run test soak cluster-test differential formats peers lint coverage bench figures clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -67,6 +67,11 @@ soak: setup ## Attack the program at length: kills, mutants, flipped bits, two w
 		soak --lib -- more_than_two_gibibytes --ignored --nocapture; \
 		soak --test growth -- --nocapture --test-threads 1; \
 		echo "== soak: $$SECONDS s, $$([ $$bad = 0 ] && echo all held || echo NOT all held)"; exit $$bad
+
+cluster-test: build ## Do a run on three Ray nodes of this machine while nodes, drivers and workers are killed; 5 minutes
+	@test -d $(TARGET)/ray/ray || python3 -m pip install --quiet --disable-pip-version-check --target $(TARGET)/ray \
+		"$$(grep -o 'ray==[0-9.]*' pyproject.toml)" pyarrow
+	PYTHONPATH=$(TARGET)/ray python3 tests/cluster/try.py $(BIN)
 
 differential: ## Drive the real libraries with the same message lists and record what stands in the prompt
 	@bash tests/differential/run.sh

@@ -4,6 +4,7 @@ mod advise;
 mod append;
 mod audit;
 mod audit_products;
+mod cluster;
 mod command;
 mod compare;
 mod docs;

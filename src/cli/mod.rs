@@ -19,6 +19,7 @@ mod advise;
 pub mod annotate;
 mod audit;
 mod cache;
+mod cluster;
 mod compare;
 mod completions;
 mod doctor;
@@ -100,6 +101,7 @@ enum Command {
     Redact(redact::Args),
     Annotate(annotate::Args),
     Run(run::Args),
+    Cluster(cluster::Args),
     Report(report::Args),
     Compare(compare::Args),
     Nightly(nightly::Args),
@@ -188,6 +190,7 @@ impl Cli {
             Command::Redact(args) => redact::run(args, self.output),
             Command::Annotate(args) => annotate::run(args, self.output),
             Command::Run(args) => run::run(args, self.output),
+            Command::Cluster(args) => cluster::run(args, self.output),
             Command::Report(args) => report::run(args, self.output).map(|()| ExitStatus::Done),
             Command::Compare(args) => compare::run(args, self.output),
             Command::Nightly(args) => nightly::run(args, self.output),

@@ -1,5 +1,6 @@
 //! `trajpress run`: replays the grid of an experiment over the data.
 
+mod given;
 mod told;
 
 use std::collections::BTreeMap;
@@ -10,16 +11,16 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use indicatif::{DecimalBytes, HumanCount, HumanDuration};
-use serde_json::{Value, json};
+use serde_json::json;
 
+pub(super) use self::given::Given;
 use self::told::{failed, reason, summary};
-use super::using::Using;
-use super::{ExitStatus, Output, catalogue, columns, count, print};
+use super::{ExitStatus, Output, columns, count, print};
 use crate::experiment::cell::{Shelf, run_unit};
 use crate::experiment::demand::demand;
-use crate::experiment::run::{Overview, check_out, overview, sample, select};
+use crate::experiment::run::{Overview, overview, sample, select};
 use crate::experiment::{Dataset, Options, Outcome, Plan, run_with};
-use crate::files::{reach, room};
+use crate::files::room;
 use crate::models::bench::Speed;
 use crate::models::dry::Demand;
 use crate::showcase;
@@ -44,28 +45,20 @@ const REPLAYS: usize = 8;
   trajpress run experiment.toml --data data --out runs/night --shard 0/3
   trajpress run experiment.toml --data data --out runs/try --fresh")]
 pub struct Args {
-    /// Experiment file
-    experiment: PathBuf,
-    /// Folder of ingested and annotated data [default: `path` in section `data` of the experiment]
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
+    #[command(flatten)]
+    given: Given,
     /// Folder of the run
     #[arg(long, value_name = "RUN", required_unless_present = "list")]
     out: Option<PathBuf>,
     /// Print the grid, its size, time and room (some of it is tried for seconds), and what it would ask of models
     #[arg(long)]
     list: bool,
-    /// Take the first N trajectories only
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
-    limit: Option<usize>,
     /// Use N threads; 0 is all cores
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
     /// Compute one of N shares of the work (I from 0) and no final tables
     #[arg(long, value_name = "I/N", conflicts_with = "finish")]
     shard: Option<Shard>,
-    #[command(flatten)]
-    using: Using,
     /// Compute nothing; join what the shards have done into the final tables
     #[arg(long)]
     finish: bool,
@@ -94,55 +87,30 @@ impl FromStr for Shard {
     }
 }
 
-fn at_least_one(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(0) | Err(_) => Err("expected a whole number of at least 1".to_owned()),
-        Ok(n) => Ok(n),
-    }
-}
-
 fn threads(args: &Args) -> usize {
     super::threads(args.threads)
 }
 
 /// Runs the command; the tables are in the folder, the summary goes to stderr.
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
-    let mut plan = Plan::read(&args.experiment, &catalogue())?;
-    for note in &plan.notes {
-        tracing::warn!("{note}");
-    }
-    // With a model, replay waits and the model's contexts compute: more replays keep them full.
-    let waiting = if asks(&plan) { REPLAYS } else { 1 };
-    let options = Options {
-        threads: Some(threads(args) * waiting),
-        limit: args.limit,
+    let mut options = Options {
+        limit: args.given.limit,
         shard: args.shard.map(|s| (s.0, s.1)),
         finish: args.finish,
         fresh: args.fresh,
         replace: args.replace,
         quiet: output.quiet,
+        ..Options::default()
     };
-    let folder =
-        args.data.clone().or_else(|| plan.data.clone()).context(
-            "no data given\nhint: add `--data DIR`, or `path` in section `data` of the experiment",
-        )?;
-    if let (Some(out), false) = (&args.out, args.list) {
-        check_out(out, &options)?;
-    }
-    let data = open(&folder, &plan, args, output)?;
-    let selection = select(&plan, &data, &options)?;
-    if selection.iter().any(|&index| data.entries()[index].is_edited) && plan.add_as_sent(&catalogue()) {
-        tracing::warn!(
-            "{}: as-sent added: these logs record what was sent in the place of what they hold",
-            args.experiment.display()
-        );
-    }
+    let out = args.out.as_deref().filter(|_| !args.list);
+    let (mut plan, data) = args.given.open(out, &options, threads(args), output)?;
+    options.threads = Some(at_once(&plan, threads(args)));
     if args.list {
         return list(args, &plan, &data, &options, output);
     }
     let out = args.out.as_deref().context("no folder given\nhint: add `--out RUN`")?;
     let shelf = Shelf::default();
-    let opened = args.using.open(&plan.variants, &plan.readers, threads(args))?;
+    let opened = args.given.using.open(&plan.variants, &plan.readers, threads(args))?;
     plan.models = opened.identities();
     opened.check()?;
     let models = opened.models();
@@ -152,7 +120,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         asked.lock().unwrap_or_else(PoisonError::into_inner).add(&rows.events);
         Ok(rows)
     })?;
-    crate::experiment::place::write(out, &folder)?;
+    crate::experiment::place::write(out, args.given.folder(&plan)?)?;
     if outcome.finished {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads(args)).build()?;
         pool.install(|| showcase::write((&data, &plan, &shelf), out, &models, args.raw))?;
@@ -173,6 +141,28 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     })
 }
 
+/// The end of a run of which all units are done elsewhere.
+pub(super) fn merge(given: &Given, out: &Path, raw: bool, output: Output) -> anyhow::Result<ExitStatus> {
+    let given = given.clone();
+    let args = Args {
+        given,
+        out: Some(out.to_owned()),
+        list: false,
+        threads: 0,
+        shard: None,
+        finish: true,
+        fresh: false,
+        replace: false,
+        raw,
+    };
+    run(&args, output)
+}
+
+/// Units that are done side by side: with a model, replay waits and the model's contexts compute, and more replays keep them full.
+pub(super) fn at_once(plan: &Plan, threads: usize) -> usize {
+    threads * if asks(plan) { REPLAYS } else { 1 }
+}
+
 /// Whether any replay or score waits for a model.
 fn asks(plan: &Plan) -> bool {
     plan.variants.iter().any(|v| v.models().next().is_some()) || !plan.readers.is_empty()
@@ -188,7 +178,7 @@ fn list(
 ) -> anyhow::Result<ExitStatus> {
     let mut size = overview(plan, data, args.out.as_deref(), options)?;
     if !asks(plan) && size.step_variants_left > 0 {
-        let opened = args.using.open(&plan.variants, &plan.readers, threads(args))?;
+        let opened = args.given.using.open(&plan.variants, &plan.readers, threads(args))?;
         let (models, shelf) = (opened.models(), Shelf::default());
         let tried = sample(plan, data, options, &|data, unit, plan, progress| {
             run_unit(data, unit, plan, &shelf, &models, progress)
@@ -255,34 +245,6 @@ impl AskedEvents {
     }
 }
 
-/// Opens the data, and computes their features if they are missing. Features by another tokenizer are not
-/// touched: another run may need them.
-fn open(folder: &Path, plan: &Plan, args: &Args, output: Output) -> anyhow::Result<Dataset> {
-    if !reach::is_there(&folder.join("steps.parquet"))? {
-        // Says what is missing.
-        return Dataset::open(folder);
-    }
-    let note = reach::read(&folder.join("annotate.json"))?;
-    let note: Option<Value> = note.and_then(|n| serde_json::from_slice(&n).ok());
-    if let Some(tokenizer) = note.as_ref().and_then(|n| n["tokenizer"].as_str()) {
-        anyhow::ensure!(
-            tokenizer == plan.tokenizer,
-            "the features in {} are counted by tokenizer `{tokenizer}`, the experiment names `{}`\nhint: run `trajpress annotate {} --tokenizer {}`, or change `tokenizer` in {}",
-            folder.display(),
-            plan.tokenizer,
-            folder.display(),
-            plan.tokenizer,
-            args.experiment.display()
-        );
-    }
-    let (data, annotated) = Dataset::open_annotated(folder, &plan.tokenizer, threads(args))?;
-    if let (Some(annotated), false) = (annotated, output.quiet) {
-        let trajectories = count(annotated.n_trajectories, "trajectory");
-        super::tell(&format!("annotated {trajectories}, {}", count(annotated.n_steps, "step")));
-    }
-    data.linked(&plan.filter, plan.seed)
-}
-
 fn listing(plan: &Plan, size: &Overview, free: Option<u64>) -> String {
     let rows: Vec<Vec<String>> = plan.variants.iter().map(|v| vec![v.id.clone(), v.label.clone()]).collect();
     let mut text = columns(&rows);
@@ -322,7 +284,7 @@ struct Asked {
 
 /// Counts what the plan's models would be asked, and measures how fast each answers.
 fn demands(plan: &Plan, data: &Dataset, args: &Args, options: &Options) -> anyhow::Result<Vec<Asked>> {
-    let opened = args.using.uncached().open(&plan.variants, &plan.readers, threads(args))?;
+    let opened = args.given.using.uncached().open(&plan.variants, &plan.readers, threads(args))?;
     let windows = opened.windows();
     if windows.is_empty() {
         return Ok(Vec::new());
@@ -368,6 +330,7 @@ impl Asked {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::catalogue;
 
     #[test]
     fn a_shard_is_one_of_n() {

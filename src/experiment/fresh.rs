@@ -92,7 +92,7 @@ fn delete(out: &Path, who: &str, folders: &[&'static str]) -> anyhow::Result<Opt
 }
 
 /// Adds up the files under a path; links count as what they are.
-fn size(path: &Path, n_files: &mut u64, n_bytes: &mut u64) -> anyhow::Result<()> {
+pub(super) fn size(path: &Path, n_files: &mut u64, n_bytes: &mut u64) -> anyhow::Result<()> {
     let cannot = || format!("cannot reach {}", path.display());
     let metadata = fs::symlink_metadata(path).with_context(cannot)?;
     if !metadata.is_dir() {

@@ -11,6 +11,8 @@ pub struct Options {
     pub shard: Option<(usize, usize)>,
     /// Computes nothing and joins what the shards have done.
     pub finish: bool,
+    /// Works at a run that was planned before: begins none, and takes nothing of it away.
+    pub joins: bool,
     /// Deletes the run that is there, whatever it is, and begins anew.
     pub fresh: bool,
     /// Begins this run where there is another one, and takes over the cells that both have. (Where the data alone

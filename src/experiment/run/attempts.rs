@@ -5,9 +5,19 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use anyhow::Context as _;
-use serde_json::Value;
+use serde::Deserialize;
 
 use super::super::units::Unit;
+
+/// What is read of a note again.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Attempt {
+    pub(super) unit: String,
+    pub(super) outcome: String,
+    step_variants: Option<u64>,
+    ms: Option<u64>,
+}
 
 /// Keeps what is noted of an attempt at a unit.
 pub(super) fn note(out: &Path, unit: &Unit, note: &str) -> anyhow::Result<()> {
@@ -25,20 +35,25 @@ pub(super) fn note(out: &Path, unit: &Unit, note: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Step-variants a second of one thread over all attempts noted in a run's folder.
-pub(super) fn known_rate(out: &Path) -> Option<f64> {
+/// The notes that can be read.
+pub(super) fn all(out: &Path) -> impl Iterator<Item = Attempt> {
+    let notes = fs::read_dir(out.join("_attempts")).into_iter().flatten().flatten();
+    notes.filter_map(|entry| serde_json::from_slice(&fs::read(entry.path()).ok()?).ok())
+}
+
+/// Step-variants a second of one thread over the attempts at some units.
+pub(super) fn rate<'a>(attempts: impl Iterator<Item = &'a Attempt>) -> Option<f64> {
     let (mut step_variants, mut ms) = (0, 0);
-    for entry in fs::read_dir(out.join("_attempts")).ok()?.flatten() {
-        let note = fs::read(entry.path()).ok();
-        let Some(note) = note.and_then(|n| serde_json::from_slice::<Value>(&n).ok()) else {
-            continue;
-        };
-        if let (Some(n), Some(t)) = (note["step_variants"].as_u64(), note["ms"].as_u64()) {
-            step_variants += n;
-            ms += t;
-        }
+    for (n, t) in attempts.filter_map(|attempt| attempt.step_variants.zip(attempt.ms)) {
+        step_variants += n;
+        ms += t;
     }
-    (ms > 0).then(|| step_variants as f64 * 1000.0 / ms as f64)
+    (ms > 0 && step_variants > 0).then(|| step_variants as f64 * 1000.0 / ms as f64)
+}
+
+/// Likewise, over all attempts noted in a run's folder.
+pub(super) fn known_rate(out: &Path) -> Option<f64> {
+    rate(all(out).collect::<Vec<_>>().iter())
 }
 
 /// Largest resident set of this process so far, where the system tells.

@@ -51,13 +51,13 @@ impl Known {
         let own: HashSet<(&str, &str)> = units.iter().map(|u| (u.group.as_str(), u.id.as_str())).collect();
         let mut known = Known { out: out.to_owned(), ..Known::default() };
         for (group, id) in published(out, CellRow::TABLE)? {
+            if own.contains(&(group.as_str(), id.as_str())) {
+                continue;
+            }
             // What another version wrote, or somebody damaged, is of no use.
             let Ok(table) = TableReader::<CellKey>::open(&part_of(out, CellRow::TABLE, &group, &id)) else {
                 continue;
             };
-            if own.contains(&(group.as_str(), id.as_str())) {
-                continue;
-            }
             let number = known.units.len() as u32;
             for row_group in 0..table.row_groups().len() {
                 table.scan(row_group, |keys| {

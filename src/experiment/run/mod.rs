@@ -12,11 +12,15 @@
 
 mod attempts;
 mod caught;
+mod estimate;
+mod gc;
 mod known;
 mod parts;
 mod progress;
 mod runner;
 mod sample;
+mod serve;
+mod status;
 #[cfg(test)]
 mod tests;
 
@@ -39,10 +43,14 @@ use super::{finish, fresh, manifest};
 use crate::files::lock::Lock;
 use crate::files::reach;
 use attempts::known_rate;
+pub use estimate::{Estimate, Wanted, estimate};
+pub use gc::{Swept, gc};
 use known::Known;
 use parts::{prune, set_aside, unpublished, write_units};
 use runner::Runner;
 pub use sample::{Sample, sample};
+pub use serve::{Said, serve};
+pub use status::{Status, status};
 
 /// Computes the rows of a unit; tells the step-variants done since it last told.
 pub type UnitFn<'a> =
@@ -100,60 +108,38 @@ pub fn run_with(
     unit_fn: &UnitFn,
 ) -> anyhow::Result<Outcome> {
     let start = Instant::now();
-    check_out(out, options)?;
-    let selection = select(plan, data, options)?;
-    let units = units::cut(plan, data, &selection)?;
-    fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
-    if options.fresh
-        && let Some(told) = fresh::clear(out)?
-    {
-        tracing::warn!("--fresh: {told}");
-    }
-    // Any number of processes may work at one run; but nothing else may write there.
-    if !options.finish {
-        make_room(out, || manifest::is_replaced(plan, data, options, &selection, out))?;
-        try_again(plan, out, &shard(&units, options.shard))?;
-    }
-    let _lock = Lock::together(out, "run")?;
-    check_out(out, options)?;
-    let scratch = Scratch::open(&out.join("_scratch"))?;
-    let manifest = manifest::write(plan, data, options, &selection, units.len(), out, &scratch)?;
-    write_units(data, &units, out, &scratch)?;
-
-    let shard: Vec<&Unit> = shard(&units, options.shard);
+    let begun = Begun::open(plan, data, out, options)?;
+    let Begun { selection, units, manifest, scratch, .. } = &begun;
+    let shard: Vec<&Unit> = shard(units, options.shard);
     let mut outcome = Outcome {
         n_trajectories: selection.len(),
         n_variants: plan.variants.len(),
         n_units: shard.len(),
         ..Outcome::default()
     };
-    let scratch = &scratch;
-    let runner = || {
-        let known = Known::open(out, &units)?;
-        anyhow::Ok(Runner { plan, data, out, scratch, unit_fn, options, known, damaged: Mutex::default() })
-    };
-    let complete = options.shard.is_none() && finish::is_complete(out, &manifest)?;
+    let complete = options.shard.is_none() && finish::is_complete(out, manifest)?;
     if complete {
         outcome.skipped = shard.len();
     } else if !options.finish {
-        runner()?.run(&shard, &mut outcome)?;
+        begun.runner(unit_fn)?.run(&shard, &mut outcome)?;
     }
     if options.shard.is_none() {
         if !complete {
-            let damaged = set_aside(plan, out, &units)?;
+            let damaged = set_aside(plan, out, units)?;
             if !damaged.is_empty() && !options.finish {
                 outcome.skipped = outcome.skipped.saturating_sub(damaged.len());
-                runner()?.run(&damaged, &mut outcome)?;
+                begun.runner(unit_fn)?.run(&damaged, &mut outcome)?;
             }
         }
-        outcome.missing = unpublished(out, &units)?.into_iter().map(|u| u.id.clone()).collect();
+        // The parts of a complete run may have been taken away.
+        let missing = if complete { Vec::new() } else { unpublished(out, units)? };
+        outcome.missing = missing.into_iter().map(|unit| unit.id.clone()).collect();
         if options.finish {
             outcome.skipped = units.len() - outcome.missing.len();
         }
         if !complete && outcome.missing.is_empty() {
-            outcome.nondeterministic +=
-                finish::finish(plan, data, &selection, &units, out, scratch, &manifest)?;
-            prune(out, &units)?;
+            outcome.nondeterministic += finish::finish(plan, data, selection, units, out, scratch, manifest)?;
+            prune(out, units)?;
         }
         outcome.finished = outcome.missing.is_empty();
         if outcome.finished {
@@ -164,6 +150,56 @@ pub fn run_with(
     }
     outcome.seconds = start.elapsed().as_secs_f64();
     Ok(outcome)
+}
+
+/// Writes what a run is and its units, and computes nothing: the folder is then there for workers.
+pub fn begin(plan: &Plan, data: &Dataset, out: &Path, options: &Options) -> anyhow::Result<()> {
+    Begun::open(plan, data, out, options).map(drop)
+}
+
+/// A run whose folder is open for this process.
+struct Begun<'a> {
+    plan: &'a Plan,
+    data: &'a Dataset,
+    out: &'a Path,
+    options: &'a Options,
+    selection: Vec<usize>,
+    units: Vec<Unit>,
+    /// Digest of the manifest.
+    manifest: String,
+    scratch: Scratch,
+    _lock: Lock,
+}
+
+impl<'a> Begun<'a> {
+    fn open(plan: &'a Plan, data: &'a Dataset, out: &'a Path, options: &'a Options) -> anyhow::Result<Self> {
+        check_out(out, options)?;
+        let selection = select(plan, data, options)?;
+        let units = units::cut(plan, data, &selection)?;
+        fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
+        if options.fresh
+            && let Some(told) = fresh::clear(out)?
+        {
+            tracing::warn!("--fresh: {told}");
+        }
+        // Any number of processes may work at one run; but nothing else may write there.
+        if !options.finish && !options.joins {
+            make_room(out, || manifest::is_replaced(plan, data, options, &selection, out))?;
+            try_again(plan, out, &shard(&units, options.shard))?;
+        }
+        let lock = Lock::together(out, "run")?;
+        check_out(out, options)?;
+        let scratch = Scratch::open(&out.join("_scratch"))?;
+        let manifest = manifest::write(plan, data, options, &selection, units.len(), out, &scratch)?;
+        write_units(data, &units, out, &scratch)?;
+        Ok(Begun { plan, data, out, options, selection, units, manifest, scratch, _lock: lock })
+    }
+
+    fn runner<'b>(&'b self, unit_fn: &'b UnitFn<'b>) -> anyhow::Result<Runner<'b>> {
+        let Begun { plan, data, out, options, scratch, .. } = self;
+        let known = Known::open(out, &self.units)?;
+        Ok(Runner { plan, data, out, scratch, unit_fn, options, known, damaged: Mutex::default() })
+    }
 }
 
 /// Reopens the folder where another state of the run stands there. Another process may be doing just that.
@@ -203,6 +239,11 @@ pub fn check_out(out: &Path, options: &Options) -> anyhow::Result<()> {
             out.display()
         );
     }
+    anyhow::ensure!(
+        !options.joins || reach::is_there(&out.join(manifest::FILE))?,
+        "{} holds no run to work at\nhint: run `trajpress cluster plan` with the same arguments first",
+        out.display()
+    );
     anyhow::ensure!(
         !options.finish || reach::is_there(&out.join("parts"))?,
         "{} holds no parts of a run, so there is nothing to finish\nhint: run the same command with `--shard I/N` for all shards first, or without `--finish`",
@@ -283,13 +324,18 @@ fn threads(options: &Options) -> usize {
     options.threads.unwrap_or_else(cores).max(1)
 }
 
-/// Units of this process in the order of the data, in which partners stand near; but those that cost
-/// far more than others (long trajectories) come first, so that no thread is left with one at the end.
-fn shard(units: &[Unit], shard: Option<(usize, usize)>) -> Vec<&Unit> {
-    let total: u64 = units.iter().map(Unit::step_variants).sum();
+/// Puts units in the order in which they are done: that of the data, in which partners stand near; but those that cost
+/// far more than others (long trajectories) come first, so that nobody is left with one at the end.
+fn costly_first<T>(units: &mut [T], cost: impl Fn(&T) -> u64) {
+    let total: u64 = units.iter().map(&cost).sum();
     let usual = 2 * total / units.len().max(1) as u64;
+    units.sort_by_key(|unit| Reverse(cost(unit).max(usual)));
+}
+
+/// Units of this process.
+fn shard(units: &[Unit], shard: Option<(usize, usize)>) -> Vec<&Unit> {
     let mut sorted: Vec<&Unit> = units.iter().collect();
-    sorted.sort_by_key(|u| Reverse(u.step_variants().max(usual)));
+    costly_first(&mut sorted, |unit| unit.step_variants());
     match shard {
         // In turn, so that every shard gets its share of the costly ones.
         Some((i, n)) => sorted.into_iter().skip(i).step_by(n).collect(),

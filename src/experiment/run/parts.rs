@@ -172,15 +172,24 @@ pub(super) fn write_units(
     Ok(())
 }
 
-/// Publishes the tables, `cells` last and the digests of all before it. Says how many were there already, and
-/// how many of these differ.
+/// What was there when the tables of a unit were published.
+pub(super) struct There {
+    /// Tables that were there already.
+    pub(super) races: usize,
+    /// Of these, those of other bytes.
+    pub(super) differing: usize,
+    /// Whether the unit was published.
+    pub(super) is_late: bool,
+}
+
+/// Publishes the tables, `cells` last and the digests of all before it.
 pub(super) fn publish(
     plan: &Plan,
     out: &Path,
     scratch: &Scratch,
     unit: &Unit,
     rows: UnitRows,
-) -> anyhow::Result<(usize, usize)> {
+) -> anyhow::Result<There> {
     let written = write_all(plan, scratch, rows)?;
     let mut known: BTreeMap<&str, String> = BTreeMap::new();
     let mut outcomes = Vec::with_capacity(written.len());
@@ -201,8 +210,11 @@ pub(super) fn publish(
         }
         outcomes.push(published);
     }
-    let differing = outcomes.iter().filter(|&&o| o == Published::Differs).count();
-    Ok((outcomes.iter().filter(|&&o| o != Published::New).count(), differing))
+    Ok(There {
+        races: outcomes.iter().filter(|&&o| o != Published::New).count(),
+        differing: outcomes.iter().filter(|&&o| o == Published::Differs).count(),
+        is_late: outcomes.last() != Some(&Published::New),
+    })
 }
 
 /// Writes the rows of a unit to scratch, in the order of [`tables`].

@@ -19,7 +19,7 @@ use super::super::rows::{UnitRows, error_cell};
 use super::super::units::Unit;
 use super::caught::caught;
 use super::known::{Known, Taken};
-use super::parts::{self, is_published, unpublished};
+use super::parts::{self, There, is_published, unpublished};
 use super::progress::Counted;
 use super::{Outcome, UnitFn, attempts, threads};
 use crate::models::Outage;
@@ -41,10 +41,9 @@ pub(super) struct Runner<'a> {
 }
 
 /// What became of a unit.
-enum Done {
+pub(super) enum Done {
     Published {
-        races: usize,
-        differing: usize,
+        there: There,
         cells_error: usize,
         taken: Taken,
     },
@@ -85,11 +84,11 @@ impl<'a> Runner<'a> {
                 let (outcome, fatal, outages) = &mut *tally;
                 match result {
                     Ok(None) => outcome.skipped += 1,
-                    Ok(Some(Done::Published { races, differing, cells_error, taken })) => {
+                    Ok(Some(Done::Published { there, cells_error, taken })) => {
                         *outages = 0;
                         outcome.done += 1;
-                        outcome.lost_races += usize::from(races > 0);
-                        outcome.nondeterministic += differing;
+                        outcome.lost_races += usize::from(there.races > 0);
+                        outcome.nondeterministic += there.differing;
                         outcome.cells_error += cells_error as u64;
                         outcome.cells_ok += (unit.n_cells() - cells_error) as u64;
                         outcome.step_variants += taken.step_variants;
@@ -122,7 +121,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Does one unit; none when another process has done it meanwhile. An error is one of output.
-    fn unit(&self, unit: &Unit, progress: &Meter) -> anyhow::Result<Option<Done>> {
+    pub(super) fn unit(&self, unit: &Unit, progress: &Meter) -> anyhow::Result<Option<Done>> {
         if is_published(self.out, unit)? {
             progress.add(unit.step_variants());
             return Ok(None);
@@ -137,12 +136,12 @@ impl<'a> Runner<'a> {
         let (done, error) = match result {
             Ok((rows, damage, taken)) => {
                 let cells_error = rows.cells.iter().filter(|c| c.status != "ok").count();
-                let (races, differing) = parts::publish(self.plan, self.out, self.scratch, unit, rows)?;
+                let there = parts::publish(self.plan, self.out, self.scratch, unit, rows)?;
                 if damage.is_none() {
                     // An error of an earlier attempt is no longer true.
                     let _ = fs::remove_file(&quarantine);
                 }
-                (Done::Published { races, differing, cells_error, taken }, damage)
+                (Done::Published { there, cells_error, taken }, damage)
             }
             Err(error) => {
                 let is_outage = error.is::<Outage>();
@@ -155,9 +154,9 @@ impl<'a> Runner<'a> {
         let note = json!({
             "unit": unit.id,
             "outcome": match &done {
-                Done::Published { races: 0, .. } => "published",
-                Done::Published { differing: 0, .. } => "lost_race",
-                Done::Published { .. } => "nondeterministic",
+                Done::Published { there: There { differing: 1.., .. }, .. } => "nondeterministic",
+                Done::Published { there: There { is_late: true, .. }, .. } => "lost_race",
+                Done::Published { .. } => "published",
                 Done::Quarantined { .. } => "quarantined",
             },
             "error": error,

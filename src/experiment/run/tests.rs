@@ -1,5 +1,7 @@
 //! Resume, shards, damage, panics and outages.
 
+mod cluster;
+
 use crate::params::Param;
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,0 +1,164 @@
+//! `trajpress cluster` with its drivers: a job array in any order, and Ray while a node and the driver are killed.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use super::place::Place;
+
+const EXPERIMENT: &str = r#"
+name = "cluster"
+strategies = [{ name = "mask", keep_last = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] }]
+triggers = [{ name = "turns", n = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] }]
+"#;
+const OF: [&str; 3] = ["x.toml", "--data", "data"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn data() -> Place {
+    let place = Place::new();
+    let logs = ["support", "templates"].map(|name| root().join("datasets").join(name).display().to_string());
+    assert!(place.program(&["ingest", &logs[0], &logs[1], "--out", "data", "--quiet"]).status.success());
+    fs::write(place.at("x.toml"), EXPERIMENT).unwrap();
+    assert!(place.program(&[&["run"], &OF[..], &["--out", "serial", "--quiet"]].concat()).status.success());
+    place
+}
+
+fn tables(place: &Place, out: &str) -> BTreeMap<String, Vec<u8>> {
+    let names = ["cells", "events", "items", "timeline", "scores", "variants", "trajectories"];
+    names
+        .iter()
+        .map(|t| (t.to_string(), fs::read(place.at(&format!("{out}/{t}.parquet"))).unwrap()))
+        .collect()
+}
+
+fn cluster(place: &Place, what: &str, more: &[&str]) -> Output {
+    place.program(&[&["cluster", what], &OF[..], &["--out", "r"], more].concat())
+}
+
+fn lines(output: &[u8]) -> Vec<Value> {
+    String::from_utf8_lossy(output).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_run_in_pieces_is_that_of_one_process() {
+    let place = data();
+    let early = cluster(&place, "merge", &[]);
+    assert!(early.status.code() == Some(2) && !place.at("r").exists(), "{early:?}");
+    let early = cluster(&place, "unit", &["x"]);
+    let told = String::from_utf8_lossy(&early.stderr).into_owned();
+    assert!(early.status.code() == Some(2) && told.contains("hint: run `trajpress cluster plan`"), "{told}");
+    let planned = cluster(&place, "plan", &["--json"]);
+    let planned: Value = serde_json::from_slice(&planned.stdout).unwrap();
+    let n = planned["status"]["n_units"].as_u64().unwrap();
+    assert!(n >= 3 && planned["at_once"] == 1, "{planned}");
+    let left = || {
+        let out = place.program(&["cluster", "status", "r", "--left"]).stdout;
+        String::from_utf8(out).unwrap().lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let ids = left();
+    assert_eq!(ids.len() as u64, n);
+    for expected in ["done", "skipped"] {
+        let one = cluster(&place, "unit", &[&ids[0]]);
+        let said = lines(&one.stdout);
+        assert_eq!((said[0]["units"].as_u64(), &said[1]["outcome"]), (Some(n), &expected.into()), "{one:?}");
+    }
+    let unknown = cluster(&place, "unit", &["no-such-unit"]);
+    assert!(unknown.status.code() == Some(1) && lines(&unknown.stdout)[1]["outcome"] == "failed");
+    let merged = cluster(&place, "merge", &["--json"]);
+    let merged: Value = serde_json::from_slice(&merged.stdout).unwrap();
+    assert_eq!(
+        (merged["finished"].as_bool(), merged["missing"].as_array().unwrap().len()),
+        (Some(false), ids.len() - 1)
+    );
+    // One worker reads all ids, some of them twice.
+    let mut worker = Command::new(env!("CARGO_BIN_EXE_trajpress"));
+    worker
+        .args(["cluster", "worker"])
+        .args(OF)
+        .args(["--out", "r", "--threads", "2"])
+        .current_dir(place.0.path());
+    let mut worker =
+        worker.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let asked = format!("{}\n{}\n", ids.join("\n"), ids[..2].join("\n"));
+    worker.stdin.take().unwrap().write_all(asked.as_bytes()).unwrap();
+    let worker = worker.wait_with_output().unwrap();
+    assert!(worker.status.success() && lines(&worker.stdout).len() == ids.len() + 3, "{worker:?}");
+    assert!(left().is_empty());
+    assert!(cluster(&place, "merge", &["--quiet"]).status.success());
+    assert!(tables(&place, "r") == tables(&place, "serial"), "other bytes than in one process");
+    let estimate = place.program(&[
+        "cluster",
+        "estimate",
+        "r",
+        "--steps",
+        "1000000",
+        "--workers",
+        "8",
+        "--price",
+        "2",
+        "--json",
+    ]);
+    let estimate: Value = serde_json::from_slice(&estimate.stdout).unwrap();
+    assert!(estimate["money"].as_f64() > estimate["hours"].as_f64(), "{estimate}");
+    let swept = place.program(&["cluster", "gc", "r", "--parts", "--json"]);
+    let swept: Value = serde_json::from_slice(&swept.stdout).unwrap();
+    assert!(swept["parts"] == true && swept["bytes"].as_u64() > Some(0), "{swept}");
+    assert!(place.program(&[&["run"], &OF[..], &["--out", "r", "--quiet"]].concat()).status.success());
+}
+
+/// Slurm itself is not there: what it is asked to do is done as it does it, task by task, one of them late and one twice.
+#[cfg(unix)]
+#[test]
+fn a_job_array_does_a_run() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = data();
+    fs::create_dir(place.at("bin")).unwrap();
+    let sbatch = r#"#!/usr/bin/env bash
+set -e
+for word in "$@"; do
+  case "$word" in --array=0-*) last="${word#--array=0-}" ;; --dependency=afterany:7) after=yes ;; esac
+done
+echo "$*" >>jobs
+if [ -z "${last:-}" ]; then [ "$after" = yes ] && bash -c "${@: -1}" >&2; echo 8; exit; fi
+for task in $(seq "$last" -1 1) 1 0; do
+  SLURM_ARRAY_TASK_ID=$task SLURM_ARRAY_TASK_COUNT=$((last + 1)) bash -c "${@: -1}" >&2
+done
+echo '7;cluster'
+"#;
+    fs::write(place.at("bin/sbatch"), sbatch).unwrap();
+    fs::set_permissions(place.at("bin/sbatch"), fs::Permissions::from_mode(0o755)).unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_trajpress")).parent().unwrap();
+    let path =
+        format!("{}:{}:{}", place.at("bin").display(), program.display(), std::env::var("PATH").unwrap());
+    let mut script = Command::new("bash");
+    script.arg(root().join("examples/cluster/slurm.sh")).arg("3").args(OF).args(["--out", "a run"]);
+    let output = script.env("PATH", path).current_dir(place.0.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(fs::read_to_string(place.at("jobs")).unwrap().lines().count(), 2);
+    assert!(tables(&place, "a run") == tables(&place, "serial"), "other bytes than in one process");
+}
+
+/// `make cluster-test` has it in full.
+#[test]
+fn ray_loses_nothing_when_a_node_and_the_driver_are_killed() {
+    let ray = Command::new("python3").args(["-c", "import ray, pyarrow"]).output();
+    if !ray.is_ok_and(|output| output.status.success()) {
+        eprintln!(
+            "SKIPPED: python3 has no ray or no pyarrow, so nothing is tried on Ray: `make cluster-test` installs both"
+        );
+        return;
+    }
+    let mut test = Command::new("python3");
+    test.arg(root().join("tests/cluster/try.py")).arg(env!("CARGO_BIN_EXE_trajpress")).arg("--quick");
+    let output = test.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
+    eprintln!("{told}");
+}
