@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a compression left, two ways side by side and unnamed: `python3 reports/hindsight/blind.py show DATA WEIGHTS OUT`, then `... open DATA WEIGHTS OUT JUDGED.csv`.
+"""What a compression left, two ways side by side and unnamed: `python3 reports/hindsight/blind.py show DATA WEIGHTS OUT`, then `... open DATA WEIGHTS OUT JUDGED.csv`; OTHER="BM25 to the goal" sets that in the place of `coverage`.
 
 `show` takes EVENTS events of logs whose repositories the weights have not seen, compresses each by `hindsight` and by `coverage` at SHARE of the
 tokens, and writes OUT/page-N.txt: the task, the agent's next turns, and what was kept, as A and B in random order. The key goes to OUT/key.json.
@@ -9,6 +9,7 @@ import collections
 import csv
 import hashlib
 import json
+import os
 import pathlib
 import random
 import sys
@@ -19,14 +20,16 @@ import pyarrow.parquet as pq
 import honest
 
 EVENTS, OF_REPOSITORY, SHARE, NEXT, CHARS, KEPT = 40, 4, 0.05, 12, 330, 2600
-WAYS = ("hindsight", "coverage")
+WAYS = ("hindsight", os.environ.get("OTHER", "coverage"))
+# Other events for another pair: who has read the first knows its texts.
+SALT = "blind" + WAYS[1].removeprefix("coverage")
 
 
 def chosen(data, weights):
     """An event a log: the middle one."""
     folds, taken, found = honest.fold_of(weights), collections.Counter(), []
     rows = pq.read_table(f"{data}/trajectories.parquet").to_pylist()
-    for row in sorted(rows, key=lambda row: hashlib.sha256(("blind" + row["trajectory"]).encode()).hexdigest()):
+    for row in sorted(rows, key=lambda row: hashlib.sha256((SALT + row["trajectory"]).encode()).hexdigest()):
         name = honest.family(row["repository"] or "")
         # tau's results are one line of JSON: neither way can choose.
         if name in folds and row["n_turns"] >= 20 and not row["format"].startswith("tau") and taken[name] < OF_REPOSITORY and len(found) < EVENTS:
@@ -42,7 +45,7 @@ def cut(text, n=CHARS):
 def show(data, weights, out):
     logs, key = chosen(data, weights), {}
     ids = f"ids = {json.dumps([log for log, _ in logs])}"
-    run = honest.run(honest.plan("hindsight-blind", weights, (SHARE,), {"coverage"}, ids, "contexts = true"), data, out / "run")
+    run = honest.run(honest.plan("hindsight-blind", weights, (SHARE,), {WAYS[1]}, ids, "contexts = true"), data, out / "run")
     variants = honest.names_of(run, weights)
     folds = dict(logs)
     left = collections.defaultdict(list)
@@ -53,7 +56,7 @@ def show(data, weights, out):
     steps = collections.defaultdict(list)
     for row in pq.read_table(f"{data}/steps.parquet", filters=[("trajectory", "in", list(folds))]).to_pylist():
         steps[row["trajectory"]].append(row)
-    draw = random.Random(1)
+    draw = random.Random(1 if SALT == "blind" else SALT)
     for log, _ in logs:
         events = sorted({event for of, event, _ in left if of == log})
         both = [event for event in events if all((log, event, name) in left for name in WAYS)]
@@ -83,8 +86,8 @@ def opened(data, weights, out, judged):
             won = of.get(row["better"], "tie")
             count[won] += 1
             body.append([row["page"], about[of["log"]]["format"], of["event"], *of["tokens"].values(), won, row["why"]])
-    honest.write(out, "blind.csv", ["page", "format", "event", *(f"tokens_{name}" for name in WAYS), "better", "why"], body)
-    n = count["hindsight"] + count["coverage"]
+    honest.write(out, pathlib.Path(judged).name.replace("judged", "blind"), ["page", "format", "event", *(f"tokens_{name}" for name in WAYS), "better", "why"], body)
+    n = count["hindsight"] + count[WAYS[1]]
     drawn = np.random.default_rng(1).binomial(n, .5, 100_000)
     print(dict(count), "two-sided sign test", round(float((abs(drawn - n / 2) >= abs(count["hindsight"] - n / 2)).mean()), 4))
 
