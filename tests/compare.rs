@@ -99,7 +99,7 @@ fn a_strategy_that_was_worsened_is_found_and_nothing_else() {
 
     let text = told(&worse_page(&place, &monday, &tuesday, &[]));
     assert!(text.starts_with("Worse: needs kept of ours"), "{text}");
-    assert!(text.contains("other settings under one label"), "{text}");
+    assert!(text.contains("warning: other settings: ours"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 100 || line.starts_with("warning")), "{text}");
     let markdown = told(&worse_page(&place, &monday, &tuesday, &["--markdown"]));
     assert!(markdown.starts_with("**Worse: ") && markdown.contains("| variant "), "{markdown}");
@@ -107,17 +107,30 @@ fn a_strategy_that_was_worsened_is_found_and_nothing_else() {
     // A night without a change passes, and the other way round it is better.
     let same = place.done(&["compare", &tuesday, &wednesday]);
     assert!(told(&same).starts_with("Nothing changed: "), "{}", told(&same));
-    // With another setting it is another variant: of the one before the gate can tell nothing, and says so.
-    let renamed = place.at("renamed");
-    let file = place.experiment("renamed", BAD, "o200k");
-    let text = fs::read_to_string(&file).unwrap().replace("keep_last = 5", "keep_last = 6");
-    fs::write(&file, text).unwrap();
-    place.done(&["run", &file, "--data", &place.at("data"), "--out", &renamed]);
-    let gone = place.done(&["compare", &tuesday, &renamed, "--junit", &junit]);
+    // A setting stands in the label; the variant is compared all the same.
+    let with = |name: &str, truncate: &str| {
+        let file = place.experiment(name, BAD, "o200k");
+        let text = fs::read_to_string(&file).unwrap();
+        let as_it_was = "[[strategies]]\nname = \"truncate\"\nkeep_last = 5\n\n";
+        assert!(text.contains(as_it_was));
+        fs::write(&file, text.replace(as_it_was, truncate)).unwrap();
+        place.done(&["run", &file, "--data", &place.at("data"), "--out", &place.at(name)]);
+        place.at(name)
+    };
+    let set = with("set", "[[strategies]]\nname = \"truncate\"\nkeep_last = 6\n\n");
+    let json = place.call(&["compare", &tuesday, &set, "--json"]).stdout;
+    let json: Value = serde_json::from_slice(&json).unwrap();
+    let labels: Vec<&str> =
+        json["rows"].as_array().unwrap().iter().filter_map(|row| row["variant"].as_str()).collect();
+    assert!(labels.iter().any(|label| label.starts_with("truncate(keep_last=6)")), "{labels:?}");
+    assert_eq!(json["variants_only_before"], serde_json::json!([]));
+    // Of one that is gone the gate can tell nothing, and says so.
+    let without = with("without", "");
+    let gone = place.done(&["compare", &tuesday, &without, "--junit", &junit]);
     assert!(told(&gone).starts_with("Cannot tell: of 1 variant there is nothing now"), "{}", told(&gone));
     assert!(told(&gone).contains("hint: variants are paired by their labels"), "{}", told(&gone));
     assert!(fs::read_to_string(&junit).unwrap().contains("<skipped message=\"it is gone\"/>"));
-    assert_eq!(place.call(&["compare", &tuesday, &renamed, "--strict"]).status.code(), Some(1));
+    assert_eq!(place.call(&["compare", &tuesday, &without, "--strict"]).status.code(), Some(1));
     let needs = place.at("needs.toml");
     fs::write(&needs, "[[rules]]\nscore = \"need_retention\"\nmargin = 0.05\n").unwrap();
     place.done(&["compare", &tuesday, &monday, "--gate", &needs]);

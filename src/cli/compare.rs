@@ -359,7 +359,7 @@ fn as_markdown(of: &Compared) -> String {
 /// What a reader should know beside the answers.
 fn warnings(of: &Compared) -> Vec<String> {
     let mut said: Vec<String> =
-        of.changed.iter().map(|what| format!("warning: other settings under one label: {what}")).collect();
+        of.changed.iter().map(|what| format!("warning: other settings: {what}")).collect();
     if !of.only_base.is_empty() {
         said.push(format!(
             "warning: not compared, for they are gone: {}\nhint: variants are paired by their labels; a policy under [[policies]] \

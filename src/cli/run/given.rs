@@ -63,9 +63,10 @@ impl Given {
 
     /// Where the data are.
     pub(crate) fn folder<'a>(&'a self, plan: &'a Plan) -> anyhow::Result<&'a Path> {
-        self.data.as_deref().or(plan.data.as_deref()).context(
-            "no data given\nhint: add `--data DIR`, or `path` in section `data` of the experiment",
-        )
+        self.data
+            .as_deref()
+            .or(plan.data.as_deref())
+            .context("no data given\nhint: add `--data DIR`, or `path` in section `data` of the experiment")
     }
 
     /// Opens the data, and computes their features if they are missing. Features by another tokenizer are not

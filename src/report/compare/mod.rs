@@ -2,7 +2,8 @@
 //!
 //! - Sessions are paired by their `source_key`; one whose content is another in the two runs has grown, and is left out of the
 //!   differences: they would be those of the log. A key that stands twice in a run pairs where the content is the same.
-//! - Variants are paired by their label without the seed; replicates by seed are one.
+//! - Variants are paired by their label without the seed; replicates by seed are one. What is left of a strategy under a trigger, one
+//!   on each side, is one variant whose settings changed.
 //! - difference = pooled score in the new run - pooled score in the base, over the sessions that both were scored on; its
 //!   interval leaves the same clusters out of both ([`super::statistics::inference`]).
 //! - What the runs must have in common (versions of tables, scores and annotation, tokenizer, weights of models) is looked at
@@ -43,7 +44,7 @@ pub struct Compared {
     /// Labels that one of them has alone.
     pub only_base: Vec<String>,
     pub only_new: Vec<String>,
-    /// Variants of one label whose parameters are others now.
+    /// Variants whose parameters are others now, under one label or not.
     pub changed: Vec<String>,
     /// By rule, then by label.
     pub rows: Vec<Row>,
@@ -153,11 +154,10 @@ pub fn compare(base: &Path, new: &Path, options: &Options) -> anyhow::Result<Com
     let before: BTreeMap<String, Line> = before.map(|line| (line.label.clone(), line)).collect();
     let lines = new.lines;
     let is_in_new = |label: &String| lines.all.iter().any(|line| line.label == *label);
-    let mut pairs = Vec::new();
-    let (mut only_new, mut changed) = (Vec::new(), Vec::new());
+    let (mut pairs, mut came, mut changed) = (Vec::new(), Vec::new(), Vec::new());
     for line in &lines.all {
         match before.get(&line.label) {
-            None => only_new.push(line.label.clone()),
+            None => came.push(line),
             Some(other) => {
                 let [there, here] = [(&base.run, other), (&new.run, line)].map(|(run, line)| id(run, line));
                 changed.extend(same::other_settings(other, line, there == here));
@@ -165,6 +165,14 @@ pub fn compare(base: &Path, new: &Path, options: &Options) -> anyhow::Result<Com
             }
         }
     }
+    let mut gone: Vec<&Line> = before.values().filter(|line| !is_in_new(&line.label)).collect();
+    let followed = followed(&gone, &came);
+    for &(old, new) in &followed {
+        changed.push(format!("`{}` before, `{}` now", old.label, new.label));
+        gone.retain(|line| line.label != old.label);
+        came.retain(|line| line.label != new.label);
+    }
+    pairs.extend(followed);
     anyhow::ensure!(
         !pairs.is_empty(),
         "the runs share no variant\nhint: variants are paired by their labels, as in variants.parquet"
@@ -188,14 +196,24 @@ pub fn compare(base: &Path, new: &Path, options: &Options) -> anyhow::Result<Com
     let rows = rows.collect();
     Ok(Compared {
         sessions,
-        only_base: before.keys().filter(|label| !is_in_new(label)).cloned().collect(),
-        only_new,
+        only_base: gone.iter().map(|line| line.label.clone()).collect(),
+        only_new: came.iter().map(|line| line.label.clone()).collect(),
         changed,
         rows,
         seeds: rules.iter().flat_map(|rule| noise::seeds(&lines, rule.score.name)).collect(),
         population: options.population.name(),
         cluster: options.population.cluster(),
     })
+}
+
+/// Of variants that only one run has: the one of a strategy, trigger and model that is gone, with the one that came.
+fn followed<'a>(gone: &[&'a Line], came: &[&'a Line]) -> Vec<(&'a Line, &'a Line)> {
+    let of = |line: &Line, lines: &[&'a Line]| -> Option<&'a Line> {
+        let key = |line: &Line| (line.strategy.clone(), line.trigger_name.clone(), line.model.clone());
+        let mut kin = lines.iter().filter(|other| key(other) == key(line));
+        kin.next().filter(|_| kin.next().is_none()).copied()
+    };
+    gone.iter().filter(|old| of(old, gone).is_some()).filter_map(|old| Some((*old, of(old, came)?))).collect()
 }
 
 /// What its parameters, policy and seed make of a variant.

@@ -98,6 +98,36 @@ fn scores_of_two_versions_are_not_compared() {
     insta::assert_snapshot!(error.replace(&base, "BASE").replace(&new, "NEW"));
 }
 
+/// A setting stands in the label: the one `mask` that is gone is compared with the one that came, and is found worse.
+#[test]
+fn a_variant_whose_setting_changed_is_compared_with_what_it_was() {
+    let renamed = |specs: Vec<Spec>| -> Vec<Spec> {
+        let name = |spec: Spec| {
+            if spec.0 == "mask" { (spec.0, "keep_last=0", spec.2, spec.3, spec.4) } else { spec }
+        };
+        specs.into_iter().map(name).collect()
+    };
+    let (base, new) = (run(&masks(0.6), SESSIONS), run(&renamed(masks(0.2)), SESSIONS));
+    let compared = of(&base, &new);
+    let worse: Vec<&str> = compared
+        .rows
+        .iter()
+        .filter(|row| row.answer == Answer::Worse)
+        .map(|row| row.label.as_str())
+        .collect();
+    assert_eq!(worse, ["mask(keep_last=0) @ turns(n=10)"]);
+    assert_eq!(
+        compared.changed,
+        ["`mask(keep_last=10) @ turns(n=10)` before, `mask(keep_last=0) @ turns(n=10)` now"]
+    );
+    assert!(compared.only_base.is_empty() && compared.only_new.is_empty());
+    // Of two that came nobody knows which it is.
+    let line = |label: &str| Line::by_hand(label, &[("need_retention", &[(1.0, 1.0)][..])]);
+    let (one, two) = (line("mask(a=1) @ t"), line("mask(a=2) @ t"));
+    assert_eq!(followed(&[&one], &[&two]).len(), 1);
+    assert_eq!(followed(&[&one], &[&two, &one]).len(), 0);
+}
+
 #[test]
 fn runs_without_a_common_session_are_told() {
     let (base, new) = (run(&TINY, 20), run(&TINY, 20));
