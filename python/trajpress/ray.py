@@ -316,8 +316,10 @@ def main() -> int:
     parser.add_argument("--slow", type=float, default=10, help="seconds that a unit may take before it is done twice")
     parser.add_argument("--timeout", type=float, default=6 * 3600, help="seconds after which a worker counts as hung")
     parser.add_argument("--program", default=shutil.which("trajpress") or "trajpress", help="trajpress on the nodes")
-    parser.add_argument("more", nargs="*", help="behind `--`: more arguments of `trajpress cluster worker`")
-    args = parser.parse_args()
+    parser.epilog = "Behind `--` stand more arguments of `trajpress cluster plan`, `worker` and `merge`: `-- --limit 20`."
+    end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    args = parser.parse_args(sys.argv[1:end])
+    args.more = sys.argv[end + 1 :]
     try:
         ray = importlib.import_module("ray")
     except ImportError:

@@ -3,7 +3,7 @@
 mod told;
 
 use std::io::{self, BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::json;
 
@@ -232,7 +232,7 @@ fn die_with_parent() {
 }
 
 fn tell_status(args: &StatusArgs, output: Output) -> anyhow::Result<ExitStatus> {
-    let status = status(Path::new(&args.run))?;
+    let status = status(&args.run)?;
     print(&match (output.json, args.left) {
         (true, true) => escape::json(&status.left)?,
         (true, false) => escape::json(&status)?,

@@ -121,7 +121,7 @@ class Cluster:
 
     def drive(self, place: "Place", out: str, *more: str) -> subprocess.Popen[str]:
         arguments = [str(place.experiment), "--data", str(place.data), "--out", str(place.at / out), "--program", PROGRAM]
-        arguments += ["--address", f"{HEAD}:{PORT}", "--node-ip", HEAD, "--slow", "5", *more]
+        arguments += ["--address", f"{HEAD}:{PORT}", "--node-ip", HEAD, "--slow", "5", "--", "--no-cache", *more]
         return subprocess.Popen(
             [sys.executable, "-m", "trajpress.ray", *arguments], env=self.environment, text=True, stdout=subprocess.PIPE
         )
