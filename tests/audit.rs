@@ -33,8 +33,9 @@ fn turn(i: u32, tokens: u32, tool: &str, input: &Value, result: &str) -> String 
 }
 
 fn typed(id: &str, text: &str, is_summary: bool) -> String {
+    let time = if is_summary { "2026-01-01T00:07:30Z" } else { "2026-01-01T00:00:00Z" };
     line(&json!({
-        "type": "user", "uuid": id, "sessionId": "s", "timestamp": "2026-01-01T00:00:00Z", "isCompactSummary": is_summary,
+        "type": "user", "uuid": id, "sessionId": "s", "timestamp": time, "isCompactSummary": is_summary,
         "message": {"role": "user", "content": text},
     }))
 }
@@ -86,7 +87,8 @@ fn a_compaction_is_told_with_what_it_cost() {
     let of = &of[0];
     assert_eq!((&of["prompt_before"], &of["prompt_after"]), (&json!(320), &json!(90)));
     assert_eq!((&of["billed"], &of["calls_left"]), (&json!(true), &json!(2)));
-    assert_eq!(of["time"], "2026-01-01 00:08:00 UTC");
+    // When it was compacted, and not when the next call was answered.
+    assert_eq!(of["time"], "2026-01-01 00:07:30 UTC");
     let first = of["turn"].as_u64().unwrap();
     let lost: Vec<&Value> =
         of["lost"].as_array().unwrap().iter().filter(|lost| lost["what"] == "helper_22").collect();
@@ -419,7 +421,7 @@ fn the_first_shorter_prompt_is_told() {
     let session = told(&log);
     let of = &session["compactions"][0];
     assert_eq!((&of["prompt_before"], &of["prompt_after"]), (&json!(340), &json!(90)), "{of:#}");
-    assert_eq!((&of["shorter"], &of["time"]), (&json!(true), &json!("2026-01-01 00:08:00 UTC")), "{of:#}");
+    assert_eq!((&of["shorter"], &of["time"]), (&json!(true), &json!("2026-01-01 00:07:30 UTC")), "{of:#}");
     assert_eq!((&of["calls_left"], &session["fell_without_a_record"]), (&json!(2), &json!([])), "{of:#}");
     // One that never fell is no saving.
     let log = billed(&log, |i, tokens| match i {
