@@ -233,6 +233,15 @@ fn a_file_is_read_again_in_pieces() {
     let of_piece = again(&parts(16));
     assert!(of_whole.len() == 1 && of_whole[0].0 == 3, "{of_whole:?}");
     assert!(of_piece.len() == 1 && of_piece[0].1 < of_whole[0].1, "{of_piece:?}");
+    // Of another folder it is another file.
+    let in_folder =
+        |folder: &str, log: &str| log.replacen("/w/src/a.rs", &format!("/w/{folder} x/read a.rs"), 1);
+    let twice = |second: &str| {
+        let log = in_folder("one", &session());
+        let log = in_folder(second, &log);
+        told(&log)["compactions"][0]["read_again"].as_array().unwrap().len()
+    };
+    assert_eq!([twice("one"), twice("other")], [1, 0]);
     // One line in the middle is another one.
     assert_eq!(again(&whole(10).replace("helper_15 with", "helper_15 without")), []);
 }
