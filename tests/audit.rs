@@ -33,8 +33,9 @@ fn turn(i: u32, tokens: u32, tool: &str, input: &Value, result: &str) -> String 
 }
 
 fn typed(id: &str, text: &str, is_summary: bool) -> String {
+    let time = if is_summary { "2026-01-01T00:07:30Z" } else { "2026-01-01T00:00:00Z" };
     line(&json!({
-        "type": "user", "uuid": id, "sessionId": "s", "timestamp": "2026-01-01T00:00:00Z", "isCompactSummary": is_summary,
+        "type": "user", "uuid": id, "sessionId": "s", "timestamp": time, "isCompactSummary": is_summary,
         "message": {"role": "user", "content": text},
     }))
 }
@@ -86,7 +87,8 @@ fn a_compaction_is_told_with_what_it_cost() {
     let of = &of[0];
     assert_eq!((&of["prompt_before"], &of["prompt_after"]), (&json!(320), &json!(90)));
     assert_eq!((&of["billed"], &of["calls_left"]), (&json!(true), &json!(2)));
-    assert_eq!(of["time"], "2026-01-01 00:08:00 UTC");
+    // When it was compacted, and not when the next call was answered.
+    assert_eq!(of["time"], "2026-01-01 00:07:30 UTC");
     let first = of["turn"].as_u64().unwrap();
     let lost: Vec<&Value> =
         of["lost"].as_array().unwrap().iter().filter(|lost| lost["what"] == "helper_22").collect();
@@ -231,6 +233,15 @@ fn a_file_is_read_again_in_pieces() {
     let of_piece = again(&parts(16));
     assert!(of_whole.len() == 1 && of_whole[0].0 == 3, "{of_whole:?}");
     assert!(of_piece.len() == 1 && of_piece[0].1 < of_whole[0].1, "{of_piece:?}");
+    // Of another folder it is another file.
+    let in_folder =
+        |folder: &str, log: &str| log.replacen("/w/src/a.rs", &format!("/w/{folder} x/read a.rs"), 1);
+    let twice = |second: &str| {
+        let log = in_folder("one", &session());
+        let log = in_folder(second, &log);
+        told(&log)["compactions"][0]["read_again"].as_array().unwrap().len()
+    };
+    assert_eq!([twice("one"), twice("other")], [1, 0]);
     // One line in the middle is another one.
     assert_eq!(again(&whole(10).replace("helper_15 with", "helper_15 without")), []);
 }
@@ -419,7 +430,7 @@ fn the_first_shorter_prompt_is_told() {
     let session = told(&log);
     let of = &session["compactions"][0];
     assert_eq!((&of["prompt_before"], &of["prompt_after"]), (&json!(340), &json!(90)), "{of:#}");
-    assert_eq!((&of["shorter"], &of["time"]), (&json!(true), &json!("2026-01-01 00:08:00 UTC")), "{of:#}");
+    assert_eq!((&of["shorter"], &of["time"]), (&json!(true), &json!("2026-01-01 00:07:30 UTC")), "{of:#}");
     assert_eq!((&of["calls_left"], &session["fell_without_a_record"]), (&json!(2), &json!([])), "{of:#}");
     // One that never fell is no saving.
     let log = billed(&log, |i, tokens| match i {

@@ -40,6 +40,15 @@ struct Read {
     lines: Vec<(usize, Option<usize>)>,
 }
 
+/// The path as the call has it where that holds spaces: `me.py` of `read me.py` may be another file.
+fn whole(arguments: Option<&str>, path: String) -> String {
+    let arguments = arguments.filter(|text| text.contains(&format!(" {path}\"")));
+    let parsed = arguments.and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
+    let mut values = parsed.iter().filter_map(serde_json::Value::as_object).flat_map(|of| of.values());
+    let found = values.find_map(|value| value.as_str().filter(|value| value.ends_with(&format!(" {path}"))));
+    found.map_or(path, str::to_owned)
+}
+
 impl Reads {
     pub(super) fn of(
         log: &Log,
@@ -48,7 +57,8 @@ impl Reads {
         let paths = features.map(|row| Ok(row?.path)).collect::<anyhow::Result<Vec<Option<String>>>>()?;
         let of = |step: u32, kind| {
             let is_kind = log.action_kinds[step as usize] == Some(kind);
-            paths.get(step as usize).cloned().flatten().filter(|_| is_kind)
+            let path = paths.get(step as usize).cloned().flatten().filter(|_| is_kind);
+            path.map(|path| whole(log.trajectory.steps[step as usize].arguments.as_deref(), path))
         };
         let mut all = Reads { reads: Vec::new(), edits: HashMap::new() };
         for step in 0..log.n_steps() as u32 {

@@ -54,7 +54,7 @@ pub struct Audit {
 
 /// A prompt that was made shorter.
 pub struct Change {
-    /// The turn whose call was the first with the shorter prompt, and when.
+    /// The turn whose call was the first with the shorter prompt, and when it was made so: a user may let the call wait.
     pub turn: u32,
     pub time: Option<i64>,
     /// Tokens of the prompt before, and of this one; by the provider's count where both are logged.
@@ -245,16 +245,17 @@ impl Bench<'_> {
         let stays =
             |event: &Event| Stays::of(log, log.turns[event.turn as usize].segment).cut(log, event.turn);
         let stays: Vec<Stays> = events.iter().map(stays).collect();
-        let mut taken = self.taken(bridged, &stays)?;
-        let whole = self.whole();
+        let (mut taken, whole) = (self.taken(bridged, &stays)?, self.whole());
         let summaries: Vec<String> = events.iter().map(|event| summary(&event.after)).collect();
         let mut invented = self.invented(bridged, &sources, &summaries)?;
         let (mut all, mut clears) = (Vec::new(), Vec::new());
         for (i, event) in events.iter().enumerate() {
             let Some(at) = self.decision(event.turn).map(|at| self.fallen(at)) else { continue };
             let (shorter, is_billed) = self.shorter(at);
-            let change = self.change(at, &shorter, shorter.cached_without, is_billed);
-            if is_of_user(&log.trajectory.steps, self.told(self.step(event.turn))) {
+            let (steps, told) = (&log.trajectory.steps, self.told(self.step(event.turn)));
+            let mut change = self.change(at, &shorter, shorter.cached_without, is_billed);
+            change.time = steps[told as usize].time.or(change.time);
+            if is_of_user(steps, told) {
                 clears.push(change);
                 continue;
             }

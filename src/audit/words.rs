@@ -82,8 +82,7 @@ impl<'a> Typed<'a> {
             let of = words(text);
             let is_there =
                 |of: &[u64]| summary.hold(of) || self.sources.texts_with(of).any(|step| stands(step as u32));
-            // A tag is what a harness put there.
-            if text.starts_with('<') || of.len() < LEAST || self.said.get(&of) != Some(&1) || is_there(&of) {
+            if is_of_harness(text) || of.len() < LEAST || self.said.get(&of) != Some(&1) || is_there(&of) {
                 continue;
             }
             let text = without(text, &|line| is_there(&words(line)));
@@ -135,6 +134,13 @@ fn without(text: &str, is_there: &dyn Fn(&str) -> bool) -> String {
     if gone.is_empty() { text.to_owned() } else { gone.join("\n") }
 }
 
+/// Whether a sentence is a tag, as a harness puts them there, and not words behind an element (`<b>Never</b> touch the file vendor.rs`).
+fn is_of_harness(text: &str) -> bool {
+    let Some(tag) = text.strip_prefix('<') else { return false };
+    let name = &tag[..tag.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(tag.len())];
+    tag.split_once(&format!("</{name}>")).is_none_or(|(_, behind)| words(behind).len() < LEAST)
+}
+
 /// A part without the command that a message begins with (`/add a.rs`, `/ask why is that?`, `!make`); none of it where what stands behind that
 /// is no sentence.
 fn without_command(text: &str, part: Range<usize>) -> Option<Range<usize>> {
@@ -150,8 +156,10 @@ fn without_command(text: &str, part: Range<usize>) -> Option<Range<usize>> {
         !word.is_empty() && word.chars().all(|c| c.is_alphabetic() || c == '\'')
     };
     let n_words = text[behind..].split_whitespace().filter(is_word).count();
-    let part = part.start.max(behind)..part.end.max(behind);
-    (shell.is_none() && n_words >= LEAST && !part.is_empty()).then_some(part)
+    // What a shell is told may begin a sentence as well.
+    let from = if shell.is_some() { 0 } else { behind };
+    let part = part.start.max(from)..part.end.max(from);
+    (n_words >= LEAST && !part.is_empty()).then_some(part)
 }
 
 /// A text without tags of a harness, what stands between them, and images.
@@ -231,6 +239,19 @@ mod tests {
     }
 
     #[test]
+    fn what_stands_behind_an_element_is_said() {
+        let said = ["<b>Never</b> touch the file vendor.rs, please", "Use <b> for it"];
+        assert_eq!(said.map(is_of_harness), [false; 2]);
+        let told = [
+            "<system>Five lines of it were left out.</system>",
+            "<task>",
+            "<x_y>a</x_y> b c d e f",
+            "<p>a</p> b",
+        ];
+        assert_eq!(told.map(is_of_harness), [true; 4]);
+    }
+
+    #[test]
     fn a_command_is_no_sentence() {
         let of = |text: &'static str| without_command(text, 0..text.len()).map(|part| text[part].trim());
         for text in [
@@ -242,9 +263,13 @@ mod tests {
             assert_eq!(of(text), None, "{text}");
         }
         assert_eq!(of("/ask why does the build fail here?"), Some("why does the build fail here?"));
-        for text in
-            ["/usr/bin/env is not there on my machine", "Use /add for it, please", "! is a mark", "![a](b)"]
-        {
+        for text in [
+            "!important the key rotates each day, so do not keep it",
+            "/usr/bin/env is not there on my machine",
+            "Use /add for it, please",
+            "! is a mark",
+            "![a](b)",
+        ] {
             assert_eq!(of(text), Some(text.trim()), "{text}");
         }
     }

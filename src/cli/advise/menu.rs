@@ -205,10 +205,12 @@ impl Menu {
     /// The reference and its window in words; `is_half` is whether the logs were compacted themselves.
     pub(super) fn told(&self, is_half: bool) -> String {
         let (window, own) = (self.reference.policy.window, self.own_window);
+        // What fits is a matter of the model.
+        let whose = if self.reference.name == FILE.newest.name { "the model's" } else { "its own" };
         let size = match (is_half, window < own) {
-            (true, _) => ", half of its own, since the logs were compacted where that was full",
-            (false, true) => ", smaller than its own",
-            _ => "",
+            (true, _) => format!(", half of {whose}, since the logs were compacted where that was full"),
+            (false, true) => format!(", smaller than {whose}"),
+            _ => String::new(),
         };
         let scaled = if window < own { "; all that counts tokens is scaled alike" } else { "" };
         let reference = &self.reference;
@@ -248,7 +250,9 @@ mod tests {
         }
         let newest = Menu::of(None, 128_000).unwrap();
         assert_eq!((newest.own_window, newest.candidates[0].policy.window), (128_000, 128_000));
-        check(newest);
+        let half = newest.in_window(64_000).told(true);
+        assert!(half.contains("in a window of 64,000 tokens, half of the model's, since"), "{half}");
+        check(Menu::of(None, 128_000).unwrap());
     }
 
     /// Sound at its own window and at a tenth, and every policy finds its place.
