@@ -101,14 +101,17 @@ fn entitle(sessions: &mut [Session]) {
     const SHARED: usize = 20;
     let mut order: Vec<usize> = (0..sessions.len()).collect();
     order.sort_by(|&a, &b| sessions[a].title.cmp(&sessions[b].title));
+    let title = |place: usize| order.get(place).map_or("", |&i| &sessions[i].title);
+    // What the first and the last of so many in order share, all between them do.
+    let window = |first: usize| {
+        let both =
+            title(first).char_indices().zip(title(first + ALIKE).chars()).take_while(|((_, a), b)| a == b);
+        both.map(|((at, c), _)| at + c.len_utf8()).last().unwrap_or(0)
+    };
+    let windows: Vec<usize> = (0..order.len()).map(window).collect();
     let shared = |place: usize| {
-        let title = &sessions[order[place]].title;
-        let with = |other: usize| {
-            let other = order.get(other).map_or("", |&i| &sessions[i].title);
-            let both = title.char_indices().zip(other.chars()).take_while(|((_, a), b)| a == b);
-            both.map(|((at, c), _)| at + c.len_utf8()).last().unwrap_or(0)
-        };
-        let end = with(place + ALIKE).max(place.checked_sub(ALIKE).map_or(0, with));
+        let end = windows[place.saturating_sub(ALIKE)..=place].iter().copied().max().unwrap_or(0);
+        let title = title(place);
         // Words stay whole.
         if end == title.len() { end } else { title[..end].rfind(' ').map_or(0, |at| at + 1) }
     };

@@ -253,7 +253,12 @@ impl Scores<'_> {
             return Estimate::null("no rows");
         }
         let terms = self.terms(rows, |s| Some([s.value? * s.weight, s.chance? * s.weight, s.weight]));
-        self.estimate(Scale::Score, &self.summed(&terms), |s| ratio(s[0] - s[1], s[2] - s[1]), |s| s[2] - s[1])
+        self.estimate(
+            Scale::Score,
+            &self.summed(&terms),
+            |s| ratio(s[0] - s[1], s[2] - s[1]),
+            |s| s[2] - s[1],
+        )
     }
 
     /// Where a score stands between floor and ceiling; withheld where that would mean little.
