@@ -163,9 +163,11 @@ fn tally(of: &Compared) -> String {
     )
 }
 
-/// A warning without the marks that terminals have.
+/// A warning as a sentence, without the marks that terminals have.
 fn in_a_line(warning: &str) -> String {
-    warning.trim_start_matches("warning: ").replace("\nhint: ", "; ")
+    let told = warning.trim_start_matches("warning: ").replace("\nhint: ", "; ");
+    let mut letters = told.chars();
+    letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
 }
 
 /// Fails where the tables are not those that the run wrote.
@@ -370,7 +372,7 @@ fn warnings(of: &Compared) -> Vec<String> {
     let noisy = of.noisy().count();
     if noisy > 0 {
         said.push(format!(
-            "warning: of {} other logs alone would move the score by more than the margin: this gate tells what changed on the \
+            "warning: for {} other logs alone would move the score by more than the margin, so this gate tells what changed on the \
              same logs, and nothing of other ones",
             count(noisy as u64, "answer")
         ));

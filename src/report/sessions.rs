@@ -26,7 +26,7 @@ pub struct Sessions {
 pub struct Session {
     pub trajectory: String,
     pub format: String,
-    /// The task, as the log gives it in words, on one line; its name where others begin with the same words, or there are none.
+    /// The task, as the log gives it in words, on one line, from where it is not that of others; its name where nothing is left.
     pub title: String,
     #[serde(skip)]
     task: Option<String>,
@@ -93,17 +93,36 @@ pub fn sessions(folder: &Path, name: Option<&str>) -> anyhow::Result<Sessions> {
     Ok(Sessions { variant: label(&chosen), others, sessions })
 }
 
-/// Titles that tell sessions apart: many agents put the same words before every task.
+/// Titles that tell sessions apart: many agents put the same words before every task, which are left out; where nothing is left
+/// the name of the task stands there.
 fn entitle(sessions: &mut [Session]) {
-    const SAME: usize = 30;
-    let beginning = |s: &Session| s.title.chars().take(SAME).collect::<String>();
-    let mut n: HashMap<String, usize> = HashMap::new();
-    sessions.iter().for_each(|s| *n.entry(beginning(s)).or_default() += 1);
-    for session in sessions {
-        if (session.title.is_empty() || n[&beginning(session)] > 1)
-            && let Some(task) = session.task.take()
-        {
-            session.title = task;
+    /// Sessions that begin alike, and characters that they share, before that is no chance.
+    const ALIKE: usize = 3;
+    const SHARED: usize = 20;
+    let mut order: Vec<usize> = (0..sessions.len()).collect();
+    order.sort_by(|&a, &b| sessions[a].title.cmp(&sessions[b].title));
+    let title = |place: usize| order.get(place).map_or("", |&i| &sessions[i].title);
+    // What the first and the last of so many in order share, all between them do.
+    let window = |first: usize| {
+        let both =
+            title(first).char_indices().zip(title(first + ALIKE).chars()).take_while(|((_, a), b)| a == b);
+        both.map(|((at, c), _)| at + c.len_utf8()).last().unwrap_or(0)
+    };
+    let windows: Vec<usize> = (0..order.len()).map(window).collect();
+    let shared = |place: usize| {
+        let end = windows[place.saturating_sub(ALIKE)..=place].iter().copied().max().unwrap_or(0);
+        let title = title(place);
+        // Words stay whole.
+        if end == title.len() { end } else { title[..end].rfind(' ').map_or(0, |at| at + 1) }
+    };
+    let ends: Vec<usize> = (0..order.len()).map(shared).collect();
+    for (&i, &end) in order.iter().zip(&ends) {
+        let session = &mut sessions[i];
+        let rest = session.title[end..].to_owned();
+        match session.task.take() {
+            Some(task) if rest.is_empty() => session.title = task,
+            _ if end >= SHARED && !rest.is_empty() => session.title = format!("\u{2026}{rest}"),
+            _ => {}
         }
     }
 }
@@ -128,24 +147,30 @@ mod tests {
 
     #[test]
     fn titles_tell_sessions_apart() {
-        let words = "You are given the following issue:";
-        let session = |title: &str, task: Option<&str>| Session {
+        let session = |title: &str| Session {
             title: title.to_owned(),
-            task: task.map(str::to_owned),
+            task: Some("t".to_owned()),
             ..Session::default()
         };
-        let mut all = [
-            session(&format!("{words} a"), Some("t1")),
-            session(&format!("{words} b"), Some("t2")),
-            session("Make it blue", Some("t3")),
-            session("", Some("t4")),
-            session(&format!("{words} c"), None),
-        ];
+        let words = "You are given the following issue: ";
+        let issues = ["the door", "a roof", "walls", "the d\u{f6}ner", "a rope"]
+            .map(|issue| format!("{words}{issue}"));
+        let plain = ["Make it blue", "Make it red", ""].map(str::to_owned);
+        let mut all: Vec<Session> = issues.iter().chain(&plain).map(|title| session(title)).collect();
         entitle(&mut all);
-        assert_eq!(
-            all.each_ref().map(|s| s.title.chars().take(12).collect::<String>()),
-            ["t1", "t2", "Make it blue", "t4", "You are give"]
-        );
+        let told: Vec<&str> = all.iter().map(|s| s.title.as_str()).collect();
+        let rest = [
+            "\u{2026}the door",
+            "\u{2026}a roof",
+            "\u{2026}walls",
+            "\u{2026}the d\u{f6}ner",
+            "\u{2026}a rope",
+        ];
+        assert_eq!(told, [&rest[..], &["Make it blue", "Make it red", "t"]].concat());
+        // The same task over and over is told by its name.
+        let mut same: Vec<Session> = (0..5).map(|_| session("Fix it")).collect();
+        entitle(&mut same);
+        assert!(same.iter().all(|s| s.title == "t"));
     }
 
     #[test]

@@ -4,7 +4,9 @@
 //! defined. All statistics are functions of such sums, see [`super::inference`].
 
 use super::estimate::ratio;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::bootstrap::{Drawn, Resampling};
 use super::estimate::Estimate;
@@ -107,21 +109,23 @@ pub(crate) struct Scores<'a> {
     pub(crate) resampling: Resampling,
 }
 
+/// Sums of terms by cluster, and their resamples once somebody asks.
+struct Summed<const K: usize> {
+    clusters: Vec<[f64; K]>,
+    strata: Arc<[u32]>,
+    n_items: u64,
+    n_trajectories: usize,
+    drawn: OnceCell<Vec<[f64; K]>>,
+}
+
 impl Scores<'_> {
     fn get(&self, metric: &str, stratum: &str) -> &[Score] {
         let key = (metric.to_owned(), stratum.to_owned());
         self.rows.get(&key).map_or(&[], Vec::as_slice)
     }
 
-    /// Sums by cluster of the terms of rows, with the statistic over them; `weight` is a cluster's part of the
-    /// denominator.
-    fn estimate<const K: usize>(
-        &self,
-        scale: Scale,
-        rows: &[(&Score, [f64; K])],
-        statistic: impl Fn(&[f64; K]) -> Option<f64>,
-        weight: impl Fn(&[f64; K]) -> f64,
-    ) -> Estimate {
+    /// Sums by cluster of the terms of rows.
+    fn summed<const K: usize>(&self, rows: &[(&Score, [f64; K])]) -> Summed<K> {
         let mut clusters: BTreeMap<u32, [f64; K]> = BTreeMap::new();
         let mut trajectories = BTreeSet::new();
         let mut n_items = 0;
@@ -133,28 +137,40 @@ impl Scores<'_> {
                 *sum += term;
             }
         }
-        let strata_of = clusters.keys().map(|&c| self.strata[c as usize]).collect();
-        let clusters: Vec<[f64; K]> = clusters.into_values().collect();
-        let mut pooled =
-            Resampled { n_items, ..Resampled::of(scale, &clusters, strata_of, &statistic, weight) };
-        if pooled.wants_draws() {
-            pooled.draws = self.draws(&pooled, &clusters, statistic);
+        Summed {
+            strata: clusters.keys().map(|&c| self.strata[c as usize]).collect(),
+            clusters: clusters.into_values().collect(),
+            n_items,
+            n_trajectories: trajectories.len(),
+            drawn: OnceCell::new(),
         }
-        Estimate { n_trajectories: trajectories.len(), ..pooled.estimate() }
     }
 
-    fn draws<const K: usize>(
+    /// A statistic over such sums; `weight` is a cluster's part of the denominator.
+    fn estimate<const K: usize>(
         &self,
-        pooled: &Resampled,
-        clusters: &[[f64; K]],
+        scale: Scale,
+        of: &Summed<K>,
         statistic: impl Fn(&[f64; K]) -> Option<f64>,
-    ) -> Vec<f64> {
+        weight: impl Fn(&[f64; K]) -> f64,
+    ) -> Estimate {
+        let pooled = Resampled::of(scale, &of.clusters, of.strata.clone(), &statistic, weight);
+        let mut pooled = Resampled { n_items: of.n_items, ..pooled };
+        if pooled.wants_draws() {
+            // Which clusters are drawn hangs on their sums alone, so that all statistics over these share the draws.
+            let sums = of.drawn.get_or_init(|| self.draws(&pooled, &of.clusters));
+            pooled.draws = sums.iter().map(|sums| statistic(sums).unwrap_or(f64::NAN)).collect();
+        }
+        Estimate { n_trajectories: of.n_trajectories, ..pooled.estimate() }
+    }
+
+    /// The sums of each resample.
+    fn draws<const K: usize>(&self, pooled: &Resampled, clusters: &[[f64; K]]) -> Vec<[f64; K]> {
         let mut drawn = Drawn::new(self.resampling, strata(&pooled.strata, &pooled.counts));
         let weights = drawn.weights(clusters.len());
         let clusters: Vec<[f64; K]> =
             clusters.iter().zip(weights).map(|(sums, weight)| sums.map(|x| weight * x)).collect();
-        let sums = drawn.sums(&clusters, self.resampling.resamples);
-        sums.iter().map(|sums| statistic(sums).unwrap_or(f64::NAN)).collect()
+        drawn.sums(&clusters, self.resampling.resamples)
     }
 
     /// Rows that count and have a weight, with the terms of their sums.
@@ -190,7 +206,7 @@ impl Scores<'_> {
         let terms = self.terms(rows, |s| s.terms(field));
         let scale = field.scale(scores::find(metric).map_or(Scale::Share, |score| score.scale));
         let scale = scale_of(scale, terms.iter().map(|(_, terms)| terms));
-        self.estimate(scale, &terms, |s| ratio(s[0], s[1]), |s| s[1])
+        self.estimate(scale, &self.summed(&terms), |s| ratio(s[0], s[1]), |s| s[1])
     }
 
     /// What the mean session lost: sum w (1 - x) over sessions, those without such items included.
@@ -205,7 +221,7 @@ impl Scores<'_> {
             sessions.map(|(trajectory, (lost, n))| (Score { n, ..Score::nothing(trajectory) }, [lost, 1.0]));
         let sessions: Vec<(Score, [f64; 2])> = sessions.collect();
         let terms: Vec<(&Score, [f64; 2])> = sessions.iter().map(|(score, terms)| (score, *terms)).collect();
-        self.estimate(Scale::Score, &terms, |s| ratio(s[0], s[1]), |s| s[1])
+        self.estimate(Scale::Score, &self.summed(&terms), |s| ratio(s[0], s[1]), |s| s[1])
     }
 
     /// What was lost over all, and of how much.
@@ -237,7 +253,12 @@ impl Scores<'_> {
             return Estimate::null("no rows");
         }
         let terms = self.terms(rows, |s| Some([s.value? * s.weight, s.chance? * s.weight, s.weight]));
-        self.estimate(Scale::Score, &terms, |s| ratio(s[0] - s[1], s[2] - s[1]), |s| s[2] - s[1])
+        self.estimate(
+            Scale::Score,
+            &self.summed(&terms),
+            |s| ratio(s[0] - s[1], s[2] - s[1]),
+            |s| s[2] - s[1],
+        )
     }
 
     /// Where a score stands between floor and ceiling; withheld where that would mean little.
@@ -250,6 +271,7 @@ impl Scores<'_> {
             let [x, floor, ceiling] = [s.value?, s.floor?, s.ceiling?].map(|x| x * s.weight);
             Some([x - floor, ceiling - floor, s.weight])
         });
+        let terms = self.summed(&terms);
         let room = self.estimate(Scale::Score, &terms, |s| ratio(s[1], s[2]), |s| s[2]);
         if let Some(reason) = efficiency_withheld(&room) {
             return Estimate { value: None, interval: None, reason: Some(reason), ..room };
@@ -276,7 +298,7 @@ impl Scores<'_> {
             return Estimate::null("nothing in scope was needed");
         }
         let lift = |s: &[f64; 4]| Some(1.0 - ratio(s[0], s[1])? / ratio(s[2], s[3]).filter(|x| *x > 0.0)?);
-        self.estimate(Scale::Score, &terms, lift, |s| s[3])
+        self.estimate(Scale::Score, &self.summed(&terms), lift, |s| s[3])
     }
 }
 

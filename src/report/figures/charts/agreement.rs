@@ -4,6 +4,7 @@ use super::plot::{Cells, LINE, SIZE, sheet};
 use super::{Chart, Entry, Input};
 use crate::report::figures::canvas::{Anchor, Canvas, INK, fitted};
 use crate::report::tables::Table;
+use crate::scores;
 
 pub(super) const ENTRY: Entry = Entry { name: "agreement", chart };
 
@@ -49,7 +50,9 @@ fn chart(input: &Input) -> Result<Chart, String> {
 fn draw(width: f64, names: &[String], value: &dyn Fn(usize, usize) -> Option<f64>) -> Canvas {
     let mut canvas = sheet(width, "Rank correlation of every two scores");
     let numbers: Vec<String> = (1..names.len()).map(|i| i.to_string()).collect();
-    let rows: Vec<String> = names.iter().enumerate().map(|(i, name)| format!("{}  {name}", i + 1)).collect();
+    let called = |name: &String| scores::find(name).map_or_else(|| name.clone(), |score| score.called());
+    let rows: Vec<String> =
+        names.iter().enumerate().map(|(i, name)| format!("{}  {}", i + 1, called(name))).collect();
     let cells = Cells { rows: &rows, columns: &numbers, value, colour: &|rho| (rho + 1.0) / 2.0 };
     let end = cells.draw(&mut canvas, 0.0, width, 0.0, "rank correlation over the variants");
     let note = fitted("darker: more the same order", SIZE, width);
