@@ -99,7 +99,7 @@ fn a_strategy_that_was_worsened_is_found_and_nothing_else() {
 
     let text = told(&worse_page(&place, &monday, &tuesday, &[]));
     assert!(text.starts_with("Worse: needs kept of ours"), "{text}");
-    assert!(text.contains("other settings under one label"), "{text}");
+    assert!(text.contains("other settings than before"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 100 || line.starts_with("warning")), "{text}");
     let markdown = told(&worse_page(&place, &monday, &tuesday, &["--markdown"]));
     assert!(markdown.starts_with("**Worse: ") && markdown.contains("| variant "), "{markdown}");
@@ -107,12 +107,23 @@ fn a_strategy_that_was_worsened_is_found_and_nothing_else() {
     // A night without a change passes, and the other way round it is better.
     let same = place.done(&["compare", &tuesday, &wednesday]);
     assert!(told(&same).starts_with("Nothing changed: "), "{}", told(&same));
-    // With another setting it is another variant: of the one before the gate can tell nothing, and says so.
+    // A setting that changed is another label: what took its place is held against it.
     let renamed = place.at("renamed");
     let file = place.experiment("renamed", BAD, "o200k");
-    let text = fs::read_to_string(&file).unwrap().replace("keep_last = 5", "keep_last = 6");
-    fs::write(&file, text).unwrap();
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("keep_last = 5", "keep_last = 30")).unwrap();
     place.done(&["run", &file, "--data", &place.at("data"), "--out", &renamed]);
+    let lower = place.call(&["compare", &tuesday, &renamed]);
+    assert_eq!(lower.status.code(), Some(1));
+    assert!(told(&lower).starts_with("Worse: tokens saved of truncate(keep_last=30)"), "{}", told(&lower));
+    assert!(
+        told(&lower).contains("`truncate(keep_last=30) @ turns(n=5,keep=3)` was `truncate(keep_last=5)"),
+        "{}",
+        told(&lower)
+    );
+    // Of one that is gone the gate can tell nothing, and says so.
+    fs::write(&file, text.replace("\"truncate\"\nkeep_last = 5", "\"mask\"")).unwrap();
+    place.done(&["run", &file, "--data", &place.at("data"), "--out", &renamed, "--replace"]);
     let gone = place.done(&["compare", &tuesday, &renamed, "--junit", &junit]);
     assert!(told(&gone).starts_with("Cannot tell: of 1 variant there is nothing now"), "{}", told(&gone));
     assert!(told(&gone).contains("hint: variants are paired by their labels"), "{}", told(&gone));

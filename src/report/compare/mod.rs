@@ -155,9 +155,17 @@ pub fn compare(base: &Path, new: &Path, options: &Options) -> anyhow::Result<Com
     let is_in_new = |label: &String| lines.all.iter().any(|line| line.label == *label);
     let mut pairs = Vec::new();
     let (mut only_new, mut changed) = (Vec::new(), Vec::new());
+    let successors = successors(&before, &lines.all);
     for line in &lines.all {
-        match before.get(&line.label) {
+        let of_before = before.get(&line.label);
+        match of_before
+            .or_else(|| successors.iter().find(|(_, new)| new.label == line.label).map(|(old, _)| *old))
+        {
             None => only_new.push(line.label.clone()),
+            Some(other) if of_before.is_none() => {
+                changed.push(format!("`{}` was `{}`", line.label, other.label));
+                pairs.push((other, line));
+            }
             Some(other) => {
                 let [there, here] = [(&base.run, other), (&new.run, line)].map(|(run, line)| id(run, line));
                 changed.extend(same::other_settings(other, line, there == here));
@@ -188,7 +196,11 @@ pub fn compare(base: &Path, new: &Path, options: &Options) -> anyhow::Result<Com
     let rows = rows.collect();
     Ok(Compared {
         sessions,
-        only_base: before.keys().filter(|label| !is_in_new(label)).cloned().collect(),
+        only_base: before
+            .values()
+            .filter(|old| !is_in_new(&old.label) && !successors.iter().any(|(of, _)| of.label == old.label))
+            .map(|old| old.label.clone())
+            .collect(),
         only_new,
         changed,
         rows,
@@ -196,6 +208,27 @@ pub fn compare(base: &Path, new: &Path, options: &Options) -> anyhow::Result<Com
         population: options.population.name(),
         cluster: options.population.cluster(),
     })
+}
+
+/// What took the place of a variant that is gone: labels hold the settings, so that a setting that changed is another label. It is the
+/// only new one of the strategy, the trigger and the model of the only one that is gone.
+fn successors<'a>(before: &'a BTreeMap<String, Line>, now: &'a [Line]) -> Vec<(&'a Line, &'a Line)> {
+    let gone: Vec<&Line> =
+        before.values().filter(|old| now.iter().all(|new| new.label != old.label)).collect();
+    let come: Vec<&Line> = now.iter().filter(|new| !before.contains_key(&new.label)).collect();
+    let is_like = |a: &Line, b: &Line| {
+        (&a.strategy, &a.trigger_name, &a.model, a.control)
+            == (&b.strategy, &b.trigger_name, &b.model, b.control)
+    };
+    let alone = |of: &Line, among: &[&'a Line]| -> Option<&'a Line> {
+        let mut like = among.iter().filter(|other| is_like(of, other));
+        like.next().filter(|_| like.next().is_none()).copied()
+    };
+    let pair = |old: &&'a Line| {
+        let new = alone(old, &come)?;
+        alone(new, &gone).map(|_| (*old, new))
+    };
+    gone.iter().filter_map(pair).collect()
 }
 
 /// What its parameters, policy and seed make of a variant.
