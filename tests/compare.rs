@@ -99,7 +99,7 @@ fn a_strategy_that_was_worsened_is_found_and_nothing_else() {
 
     let text = told(&worse_page(&place, &monday, &tuesday, &[]));
     assert!(text.starts_with("Worse: needs kept of ours"), "{text}");
-    assert!(text.contains("warning: other settings: ours"), "{text}");
+    assert!(text.contains("other settings than before: ours"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 100 || line.starts_with("warning")), "{text}");
     let markdown = told(&worse_page(&place, &monday, &tuesday, &["--markdown"]));
     assert!(markdown.starts_with("**Worse: ") && markdown.contains("| variant "), "{markdown}");

@@ -205,14 +205,13 @@ fn headline(of: &Compared) -> String {
     }
 }
 
-/// `needs kept of mask (need_retention) fell from 0.81 to 0.72, by -0.09 [-0.12, -0.06]`.
+/// `needs kept of mask fell from 0.81 to 0.72 (-0.09 [-0.12, -0.06])`.
 fn told(row: &Row) -> String {
     let went = if row.value().is_some_and(|d| d > 0.0) { "rose" } else { "fell" };
     format!(
-        "{} of {} ({}) {went} from {} to {}, by {}",
+        "{} of {} {went} from {} to {} ({})",
         scores::called(row.score),
         row.label,
-        row.score,
         number(row.base),
         number(row.new),
         difference(row)
@@ -270,7 +269,7 @@ fn cells(row: &Row) -> Vec<String> {
         .map_or_else(|| "-".to_owned(), |p| if p < 0.001 { "<0.001".to_owned() } else { fixed(p, 3) });
     vec![
         row.label.clone(),
-        row.score.to_owned(),
+        scores::called(row.score),
         number(row.base),
         number(row.new),
         difference(row),
@@ -361,7 +360,7 @@ fn as_markdown(of: &Compared) -> String {
 /// What a reader should know beside the answers.
 fn warnings(of: &Compared) -> Vec<String> {
     let mut said: Vec<String> =
-        of.changed.iter().map(|what| format!("warning: other settings: {what}")).collect();
+        of.changed.iter().map(|what| format!("warning: other settings than before: {what}")).collect();
     if !of.only_base.is_empty() {
         said.push(format!(
             "warning: not compared, for they are gone: {}\nhint: variants are paired by their labels; a policy under [[policies]] \

@@ -373,6 +373,9 @@ fn show_events(label: &str, run: &Run, width: usize, output: Output) -> anyhow::
             ));
         }
     }
+    if !run.events.is_empty() {
+        text += "\nWhat one of them took that was needed later: --event K\n";
+    }
     print(&text)?;
     Ok(ExitStatus::Done)
 }

@@ -35,8 +35,10 @@ pub struct Session {
     pub tokens_full: u64,
     pub tokens_sent: u64,
     pub events: u32,
-    /// Needs that every variant is asked about, and the weight of those that are lost; null where nothing was scored.
+    /// Needs that every variant is asked about; the weight that they have in the scores, and that of the lost ones; null where
+    /// nothing was scored.
     pub needs: u64,
+    pub weight: f64,
     pub lost: Option<f64>,
     /// Why it was not replayed, where it was not.
     pub error: Option<String>,
@@ -74,8 +76,8 @@ pub fn sessions(folder: &Path, name: Option<&str>) -> anyhow::Result<Sessions> {
             let common = Sets::of(&scores).common;
             for score in scores.get(&(NEED_RETENTION.name.to_owned(), common)).into_iter().flatten() {
                 if let Some(session) = sessions.get_mut(&run.trajectories[score.trajectory as usize].id) {
-                    (session.needs, session.lost) =
-                        (score.n, score.value.map(|kept| (1.0 - kept) * score.weight));
+                    (session.needs, session.weight) = (score.n, score.weight);
+                    session.lost = score.value.map(|kept| (1.0 - kept) * score.weight);
                 }
             }
         }

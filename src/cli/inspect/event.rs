@@ -38,7 +38,7 @@ pub(super) fn show(of: &Accounts, all: bool, most: usize, output: Output) -> any
         return Ok(ExitStatus::Done);
     }
     let mut text = format!(
-        "event {} of {}, before turn {}, scope {}..{}: the prompt goes from {} to {} tokens\n",
+        "event {} of {}, before turn {}, scope {}..{}\nthe prompt goes from {} to {} tokens\n",
         account.number,
         of.n_events,
         event.turn,

@@ -273,6 +273,10 @@ pub(super) fn sentence(run: &Run, summary: &Summary, lines: &Lines) -> String {
             Some(of) if of.interval.is_some_and(|(lo, _)| lo > 0.0) => {
                 format!("fewer and keeps less of it, by {}", interval(&of))
             }
+            // Where all clusters agree there is no interval, and no doubt.
+            Some(Estimate { value: Some(less), interval: None, .. }) if less > 0.0 => {
+                format!("fewer and keeps less of it, by {} in every source", fixed(less, 2))
+            }
             Some(of) if of.value.is_some() => {
                 format!(
                     "fewer; whether it keeps less of it cannot be told (a difference of {})",

@@ -113,7 +113,7 @@ impl Summary {
             "*How to read it.* *Tokens saved*: the share of all prompt tokens that was not sent{}. *Money saved*: the same in money, \
              with the provider's prompt cache; below 0 it costs more. *Needs kept*: of what the agent used later, and had last seen \
              more than {} turns before, the share that still stood in its prompt with words around it that say what it is; `3 of 7` \
-             where there are too few (under 30, or of too few sources) for a share. *Random 0, best 1*: whether that is more than luck; \
+             (the weighted share, in whole needs) where there are too few (under 30, or of too few sources) for a share. *Random 0, best 1*: whether that is more than luck; \
              random lines of as many tokens reach 0, a choice that knows the future 1{}. *Worst session*: the one that loses most. \
              *Beaten*: another variant saves and keeps at least as much. *Control*: nobody would run it; it is there to be compared \
              with. `-` is undefined, never 0: *few sources*, what there is comes from fewer than 4 independent sources of one size; *no room*, \
