@@ -19,7 +19,7 @@ use crate::experiment::cell::{Account, Accounts, Models, Shelf, Which, accounts}
 use crate::experiment::{Contents, Dataset, Plan, Variant};
 use crate::export::camera::Shot;
 use crate::export::words::Words;
-use crate::files::reach;
+use crate::files::{reach, seal};
 use crate::scores::retention::NEED_RETENTION;
 use crate::store::{self, Row as _, ScoreValue, ShowcaseRow, TableReader, TableWriter};
 use crate::strategies;
@@ -93,6 +93,7 @@ pub fn write(
         variants.par_iter().map(|variant| part(variant)).collect::<anyhow::Result<_>>()?;
     let rows = told.iter().flat_map(|(_, rows)| rows.chunk_by(|a, b| key(a) == key(b)));
     let n = write_table(&path, rows.map(<[_]>::to_vec))?;
+    seal::write(&path)?;
     let shown: HashSet<&PathBuf> = told.iter().map(|(path, _)| path).collect();
     for old in fs::read_dir(&parts)?.filter_map(Result::ok).map(|entry| entry.path()) {
         if !shown.contains(&old) {

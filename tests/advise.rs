@@ -116,6 +116,7 @@ fn too_few_sessions_or_needs_are_told() {
     // What is told is of the half that has too little, and not of all.
     let text = text.replace('\n', " ");
     assert!(text.contains("at most 12 exposed needs in 6 sessions; each half needs 30 in 10."), "{text}");
+    assert!(text.contains("hint: more sessions ") && !text.contains("hint: more sessions;"), "{text}");
 }
 
 /// A user who clears the past says nothing of when the window was full.

@@ -110,6 +110,14 @@ pub struct Advice {
     pub verdict: Verdict,
 }
 
+impl Advice {
+    /// Share of the reference's prompts that are longer than the window.
+    pub fn reference_over(&self) -> Option<f64> {
+        let of = self.all.iter().max_by_key(|of| of.n_prompts)?;
+        (of.n_prompts > 0).then(|| of.n_over[1] as f64 / of.n_prompts as f64)
+    }
+}
+
 /// Why there is a recommendation, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {

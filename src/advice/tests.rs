@@ -80,9 +80,11 @@ fn what_does_not_fit_the_window_is_not_set() {
     all[7].plays.played[1].n_over = 1;
     let advice = advise(&all, Policy::Plain(0), &[plain(1)], 0.05);
     assert_eq!((advice.verdict, advice.all[0].n_over), (Verdict::Keep, [1, 0]));
+    assert_eq!(advice.reference_over(), Some(0.0));
     all[150].plays.played[0].n_over = 1;
     all[8].plays.played[0].n_over = 1;
-    assert_eq!(advise(&all, Policy::Plain(0), &[plain(1)], 0.05).verdict, Verdict::Set);
+    let advice = advise(&all, Policy::Plain(0), &[plain(1)], 0.05);
+    assert_eq!((advice.verdict, advice.reference_over()), (Verdict::Set, Some(2.0 / 800.0)));
 }
 
 /// The reference is no better, and yet it cannot run there.

@@ -14,7 +14,7 @@ use super::{Cli, ExitStatus, Output, catalogue, compare, tell};
 use crate::experiment::finish::Success;
 use crate::experiment::{Plan, place};
 use crate::files::lock::Lock;
-use crate::files::reach;
+use crate::files::{reach, seal};
 use crate::report::Night;
 use crate::report::compare::gate::Gate;
 use crate::settings::{OneOrMore, Source};
@@ -253,7 +253,9 @@ impl Unfinished {
         let tables = success.tables.iter().map(|table| table.path.as_str());
         // The worst events with their text are no rows of the run, and the page of the night shows them.
         let showcase = format!("{}.parquet", ShowcaseRow::TABLE);
-        let showcase = reach::is_there(&run.join(&showcase))?.then_some(showcase.as_str());
+        let mut showcase = vec![seal::name_of(&showcase), showcase];
+        showcase.retain(|name| run.join(name).is_file());
+        let showcase = showcase.iter().map(String::as_str);
         for name in tables.chain([MANIFEST, SUCCESS, place::FILE]).chain(showcase) {
             let (from, to) = (run.join(name), self.0.join(name));
             fs::hard_link(&from, &to)

@@ -7,6 +7,7 @@ pub mod held;
 pub mod lock;
 pub mod reach;
 pub mod room;
+pub mod seal;
 pub mod swap;
 pub mod vouch;
 pub mod whole;

@@ -7,14 +7,17 @@ use serde_json::{Value, json};
 
 use super::super::count;
 use super::super::page::{Block, percent, shown};
-use super::menu::{Dish, Menu};
+use super::menu::{Dish, Menu, values};
 use crate::advice::{Advice, Compared, Validation, Verdict};
-use crate::policies::Policy;
 use crate::report::statistics::estimate::Estimate;
 use crate::report::statistics::excess::{Excess, Told};
 
+/// More prompts over the window than these are told.
+const MANY_OVER: f64 = 0.1;
 /// That so many times the sessions would tell is no use.
 const MANY_TIMES: usize = 10;
+/// Sessions in which something was compressed that each half needs.
+const LEAST: usize = 10;
 /// Those that are named where none costs less.
 const NEAREST: usize = 3;
 /// Policies of the frontier that are shown.
@@ -51,7 +54,7 @@ impl Answer {
 
     pub(super) fn page(&self) -> Vec<Block> {
         let sessions = count(self.n_sessions as u64, "session");
-        let mut text = format!("{sessions}. {}\n\n", self.menu.told(self.is_half));
+        let mut text = format!("{sessions}. {}{}\n\n", self.menu.told(self.is_half), self.reference_over());
         match &self.advice.chosen {
             Some(chosen) => text += &self.set(chosen),
             None => text += &self.kept(),
@@ -71,6 +74,17 @@ impl Answer {
         page.extend(self.frontier());
         page.extend(self.validation.iter().map(validated));
         page
+    }
+
+    /// How often the reference itself does not fit: it keeps there what could not be sent.
+    fn reference_over(&self) -> String {
+        let over = self.advice.reference_over().filter(|over| *over >= MANY_OVER);
+        over.map_or_else(String::new, |over| {
+            format!(
+                " Of its prompts {} are over that window all the same: what it loses is told too low.",
+                percent(over)
+            )
+        })
     }
 
     /// The recommendation with its reasons.
@@ -214,8 +228,12 @@ impl Answer {
 
     fn too_little(&self) -> String {
         let (needs, sessions) = self.advice.most;
+        let hint = match self.advice.n_halves[0] {
+            n if n < LEAST => "more sessions",
+            _ => "more sessions; or `--window` with fewer tokens, where all policies act sooner",
+        };
         format!(
-            "Too little was compressed to tell: of what costs less, in the older half of the sessions, at most {} in {}; each half needs 30 in 10.\nhint: `--window` with fewer tokens makes all policies act sooner\n",
+            "Too little was compressed to tell: of what costs less, in the older half of the sessions, at most {} in {}; each half needs 30 in {LEAST}.\nhint: {hint}\n",
             count(needs, "exposed need"),
             count(sessions as u64, "session")
         )
@@ -439,21 +457,6 @@ fn tokens(of: &Compared) -> String {
     let beside = |share| beside(share, ["fewer", "as many"]);
     let billed = billed.map_or_else(String::new, |share| format!(" ({} as billed)", beside(share)));
     format!("{} tokens{billed}", beside(tokens.unwrap_or(0.0)))
-}
-
-/// What the stages of a policy are set to, by the keys that `sweep` knows them by.
-fn values(policy: &Policy) -> Vec<String> {
-    let mut all = Vec::new();
-    for (number, stage) in (1..).zip(&policy.stages) {
-        let before = if policy.stages.len() > 1 { format!("{number}.") } else { String::new() };
-        for (part, table) in
-            [("trigger", &stage.trigger), ("scope", &stage.scope), ("strategy", &stage.strategy)]
-        {
-            let keys = table.iter().filter(|(key, _)| *key != "name");
-            all.extend(keys.map(|(key, value)| format!("{before}{part}.{key} = {value}")));
-        }
-    }
-    all
 }
 
 /// A share that is saved, in words: what is below nothing is more, and what would read 0 % is as much.

@@ -205,10 +205,11 @@ impl Menu {
     /// The reference and its window in words; `is_half` is whether the logs were compacted themselves.
     pub(super) fn told(&self, is_half: bool) -> String {
         let (window, own) = (self.reference.policy.window, self.own_window);
-        // What fits is a matter of the model.
+        // What is set may be another product's than the logs'. What fits is a matter of the model.
+        let full = if self.place.is_some() { "a window" } else { "that" };
         let whose = if self.reference.name == FILE.newest.name { "the model's" } else { "its own" };
         let size = match (is_half, window < own) {
-            (true, _) => format!(", half of {whose}, since the logs were compacted where that was full"),
+            (true, _) => format!(", half of {whose}, since the logs were compacted where {full} was full"),
             (false, true) => format!(", smaller than {whose}"),
             _ => String::new(),
         };
@@ -221,6 +222,21 @@ impl Menu {
             count(window, "token")
         )
     }
+}
+
+/// What the stages of a policy are set to, by the keys that `sweep` knows them by.
+pub(super) fn values(policy: &Policy) -> Vec<String> {
+    let mut all = Vec::new();
+    for (number, stage) in (1..).zip(&policy.stages) {
+        let before = if policy.stages.len() > 1 { format!("{number}.") } else { String::new() };
+        for (part, table) in
+            [("trigger", &stage.trigger), ("scope", &stage.scope), ("strategy", &stage.strategy)]
+        {
+            let keys = table.iter().filter(|(key, _)| *key != "name");
+            all.extend(keys.map(|(key, value)| format!("{before}{part}.{key} = {value}")));
+        }
+    }
+    all
 }
 
 #[cfg(test)]

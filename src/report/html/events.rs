@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::files::reach;
+use crate::files::{reach, seal};
 use crate::store::{self, Row as _, ShowcaseRow};
 use crate::text::escape;
 
@@ -14,6 +14,7 @@ pub(super) fn events(run: &Path, with_text: bool) -> anyhow::Result<Vec<Value>> 
     if !reach::is_there(&path)? {
         return Ok(Vec::new());
     }
+    seal::check(&path)?;
     let rows: Vec<ShowcaseRow> = store::read(&path)?;
     let same = |a: &ShowcaseRow, b: &ShowcaseRow| {
         (&a.variant, &a.trajectory, a.event) == (&b.variant, &b.trajectory, b.event)
