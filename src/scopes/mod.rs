@@ -173,7 +173,12 @@ mod tests {
     use crate::context::messages::Messages;
 
     /// Which messages of a script a rule picks, where a character is a token and the system's words are the head.
-    pub(super) fn picked((name, params): (&str, &str), window: u64, script: &str) -> Vec<usize> {
+    pub(super) fn picked(rule: (&str, &str), window: u64, script: &str) -> Vec<usize> {
+        picked_beside(rule, window, script, 0)
+    }
+
+    /// The same, where the prompt has so many tokens more than the messages.
+    fn picked_beside((name, params): (&str, &str), window: u64, script: &str, unseen: u64) -> Vec<usize> {
         let log = Log::script(script);
         let (mut context, mut messages) = (
             Context::new(false),
@@ -185,7 +190,7 @@ mod tests {
             messages.append(&log, &context);
         }
         let rule = build(name, toml::from_str(params).unwrap()).unwrap();
-        let (list, n_head, tokens) = (&messages.list, messages.n_head(), messages.tokens());
+        let (list, n_head, tokens) = (&messages.list, messages.n_head(), messages.tokens() + unseen);
         let counter = messages.counter();
         let passed = &HashSet::new();
         rule.pick(&Prompt { log: &log, messages: list, n_head, tokens, window, counter, passed })
@@ -245,6 +250,14 @@ mod tests {
         // With the head counted seven messages stay, and two go at least.
         assert_eq!(tail("messages = 8\nwith_start = true"), [1]);
         assert_eq!(tail("messages = 8\ngoes = 2"), [1, 2]);
+    }
+
+    /// Of a window of 100 tokens 90 are the messages'. With 25 that no message has 75 are left: the head and six others.
+    #[test]
+    fn what_the_log_lacks_takes_its_part_of_the_window() {
+        let tail = |params: &str| picked_beside(("tail", params), 100, NINE, 25);
+        assert_eq!(tail("share = 1.0\nwith_start = true"), [0; 0]);
+        assert_eq!(tail("share = 1.0\nwith_start = true\nunseen = true"), [1, 2]);
     }
 
     #[test]

@@ -49,6 +49,8 @@ params! {
         parts: bool = false,
         /// Whether what stays at the start counts against the tokens of the tail, and against its messages.
         with_start: bool = false,
+        /// Whether what the policy counts beyond the messages, as text that the log lacks, counts against the tokens of the tail, too.
+        unseen: bool = false,
         /// Whether a call at the end of what stays at the start goes, since its result does, or one of its results.
         drop_call: bool = false,
         /// Whether what events left stays, so that their summaries stand side by side.
@@ -249,7 +251,8 @@ impl Tail {
         if self.turns > 0 {
             cuts.push(newest(self.turns, &|at| prompt.is_user(at)));
         }
-        let first = if self.with_start { self.start_tokens(prompt, start) } else { 0 };
+        let unseen = if self.unseen { prompt.tokens.saturating_sub(tokens(prompt, 0)) } else { 0 };
+        let first = unseen + if self.with_start { self.start_tokens(prompt, start) } else { 0 };
         let budgets = [
             (self.tokens > 0).then_some(self.tokens),
             (self.share > 0.0).then(|| (self.share * prompt.window as f64) as u64),
