@@ -1,6 +1,6 @@
 //! Learns from turns that were read what an agent is about (`trajpress train --target intents`).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use anyhow::Context as _;
 use serde::Deserialize;
@@ -18,6 +18,7 @@ const TEXT: f64 = 5.0;
 #[derive(Default)]
 pub struct Labels {
     runs: Vec<Run>,
+    by_id: HashMap<String, usize>,
     /// The run of a trajectory of the dataset, by its id.
     found: HashMap<String, usize>,
 }
@@ -51,11 +52,12 @@ impl Labels {
             let none = (line.intent == "none").then_some(CLASSES - 1);
             let class =
                 intent.or(none).with_context(|| format!("{}: `{}` is no intent", place(), line.intent))?;
-            if self.runs.last().is_none_or(|run| run.id != line.trajectory) {
-                let Line { path, task, trajectory: id, .. } = line;
+            let Line { path, task, trajectory: id, turn, .. } = line;
+            let at = *self.by_id.entry(id.clone()).or_insert_with(|| {
                 self.runs.push(Run { path, task, id, turns: Vec::new() });
-            }
-            self.runs.last_mut().expect("it was added").turns.push((line.turn, class));
+                self.runs.len() - 1
+            });
+            self.runs[at].turns.push((turn, class));
         }
         Ok(())
     }
@@ -66,14 +68,19 @@ impl Labels {
         &mut self,
         rows: impl Iterator<Item = (&'a str, &'a str, Option<&'a str>)> + Clone,
     ) -> usize {
+        let ids: HashSet<&str> = rows.clone().map(|(id, ..)| id).collect();
+        let mut of_task: HashMap<&str, Vec<(&str, &str)>> = HashMap::new();
+        for (id, source, task) in rows {
+            of_task.entry(task.unwrap_or_default()).or_default().push((id, source));
+        }
         let find = |run: &Run| {
+            if ids.contains(run.id.as_str()) {
+                return Some(run.id.clone());
+            }
             let same = |source: &str| source.ends_with(&run.path) || run.path.ends_with(source);
-            let mut of_task =
-                rows.clone().filter(|(_, source, task)| *task == Some(&run.task) && same(source));
-            let by_id = rows.clone().find(|(id, ..)| *id == run.id);
-            by_id
-                .or_else(|| of_task.next().filter(|_| of_task.next().is_none()))
-                .map(|(id, ..)| id.to_owned())
+            let there = of_task.get(run.task.as_str()).into_iter().flatten();
+            let mut there = there.filter(|(_, source)| same(source));
+            there.next().filter(|_| there.next().is_none()).map(|(id, _)| (*id).to_owned())
         };
         let found = self.runs.iter().enumerate();
         self.found = found.filter_map(|(at, run)| Some((find(run)?, at))).collect();
@@ -161,7 +168,7 @@ mod tests {
     fn labels(n: u32) -> Labels {
         let turns = vec![(1, Intent::Explore as usize), (2, Intent::Implement as usize)];
         let run = Run { path: String::new(), task: String::new(), id: format!("id {n}"), turns };
-        Labels { runs: vec![run], found: HashMap::from([(format!("id {n}"), 0)]) }
+        Labels { runs: vec![run], found: HashMap::from([(format!("id {n}"), 0)]), ..Labels::default() }
     }
 
     #[test]
@@ -188,9 +195,11 @@ mod tests {
             )
         };
         let lines = line("one", "x", "none") + &line("two", "y", "debug") + &line("two", "z", "verify");
+        // Lines of a run need not stand together.
+        let lines = lines + &line("two", "y", "verify");
         let mut labels = Labels::default();
         labels.read("turns.jsonl", &lines).unwrap();
-        assert_eq!(labels.runs[1].turns, [(1, 1)]);
+        assert_eq!(labels.runs[1].turns, [(1, 1), (1, 3)]);
         let rows =
             [("new", "a.json", Some("one")), ("z", "a.json", Some("two")), ("w", "a.json", Some("two"))];
         assert_eq!(labels.find(rows.into_iter()), 1);
