@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::manifest;
 use crate::files::lock::Lock;
-use crate::files::reach;
+use crate::files::{reach, seal};
 use crate::store::{
     CellRow, ContextRow, EventRow, ItemRow, Row, ScoreRow, ShowcaseRow, TimelineRow, TrajectoryRow, UnitRow,
     VariantRow,
@@ -62,10 +62,12 @@ fn delete(out: &Path, who: &str, folders: &[&'static str]) -> anyhow::Result<Opt
         out.display()
     );
     let tables = TABLES.map(|table| format!("{table}.parquet"));
+    // A digest that outlives its table would speak against the next one.
+    let seal = seal::name_of(&format!("{}.parquet", ShowcaseRow::TABLE));
     // The one that says that it is complete goes first, the one that says that it is a run last: so what is stopped
     // in between is still a run, and can be deleted.
     let names = ["_SUCCESS"].into_iter().chain(tables.iter().map(String::as_str));
-    let names = names.chain(folders.iter().copied()).chain([manifest::FILE]);
+    let names = names.chain([seal.as_str()]).chain(folders.iter().copied()).chain([manifest::FILE]);
     let mut found = Vec::new();
     for name in names {
         let path = out.join(name);
@@ -122,12 +124,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("parts/cells")).unwrap();
         fs::create_dir_all(dir.path().join("report")).unwrap();
-        for name in ["_SUCCESS", "cells.parquet", "parts/cells/u.parquet", "report/summary.md", "notes.txt"] {
+        let seal = "_showcase.parquet.blake3";
+        for name in
+            ["_SUCCESS", "cells.parquet", seal, "parts/cells/u.parquet", "report/summary.md", "notes.txt"]
+        {
             fs::write(dir.path().join(name), "x").unwrap();
         }
         // Without a manifest it is no run.
         clear(dir.path()).unwrap();
-        assert_eq!(names(dir.path()).len(), 5);
+        assert_eq!(names(dir.path()).len(), 6);
         fs::write(dir.path().join(manifest::FILE), MANIFEST).unwrap();
         let other = Lock::together(dir.path(), "run").unwrap();
         assert!(clear(dir.path()).unwrap_err().to_string().contains("is being written by"));
