@@ -465,8 +465,8 @@ const LARGE: &[(&str, &str)] = &[
     ("experiment/plan/tests.rs", "tests, a section a key of the plan"),
     ("experiment/run/tests.rs", "tests of kills, shards and damage, which share one run"),
     ("policies/tests.rs", "tests of presets beside real libraries"),
-    ("replay/mod.rs", "the replay, decision by decision, with its tests"),
     ("replay/shadow.rs", "matched shadows of both kinds, which share their draws"),
+    ("replay/tests.rs", "tests of the replay, decision by decision"),
     ("strategies/mod.rs", "the trait, what it is handed, and the catalogue"),
     ("strategies/tests/edge_cases.rs", "tests, a case each"),
 ];
