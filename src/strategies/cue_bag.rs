@@ -11,26 +11,42 @@ use crate::context::Edit;
 use crate::context::log::{AtomId, Log};
 use crate::learn::Weights;
 use crate::learn::lines::bound;
+use crate::params::params;
 use crate::text::atoms::{self, AtomKind};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "cue-bag",
     summary: "Keep the best rated atoms with two cue words each and no line.",
-    params: Budget::PARAMS,
+    params: CueBag::PARAMS,
     takes_model: false,
-    build: |params| Ok(Box::new(CueBag(Budget::of(params)?, Weights::named("")?))),
+    build: |params| {
+        let CueBag { kept_share, weights } = CueBag::of(params)?;
+        Ok(Box::new(Bag { budget: Budget { kept_share }, weights: Weights::named(&weights)? }))
+    },
 };
 
-struct CueBag(Budget, Arc<Weights>);
+params! {
+    struct CueBag {
+        /// Share of the scope's tokens to keep.
+        kept_share: f64 = 0.1 (from 0 to 1),
+        /// A file of weights, `PATH#HASH`; empty: those that travel with the program.
+        weights: String = "",
+    }
+}
 
-impl Strategy for CueBag {
+struct Bag {
+    budget: Budget,
+    weights: Arc<Weights>,
+}
+
+impl Strategy for Bag {
     fn is_control(&self) -> bool {
         true
     }
 
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
         let (log, tokenizer) = (scope.log, env.tokenizer);
-        let event = env.state::<Memory>().rate(scope, &self.1);
+        let event = env.state::<Memory>().rate(scope, &self.weights);
         let mut newest: FxHashMap<AtomId, u32> = FxHashMap::default();
         for &span in &event.spans {
             newest.extend(bound(log, span).map(|atom| (atom, span)));
@@ -44,7 +60,7 @@ impl Strategy for CueBag {
             }));
         }
         entries.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        let (mut left, mut kept) = (self.0.tokens(scope), String::new());
+        let (mut left, mut kept) = (self.budget.tokens(scope), String::new());
         for (_, _, text, tokens) in entries {
             if tokens <= left {
                 left -= tokens;
