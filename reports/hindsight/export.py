@@ -11,6 +11,7 @@ import pathlib
 import sys
 
 import numpy as np
+import pyarrow.parquet as pq
 
 import features
 import needs
@@ -92,6 +93,13 @@ def atoms(data, weights):
     return [rows[i] for i in np.random.default_rng(1).permutation(len(rows))[:ATOMS]]
 
 
+def seen(target, data, logs):
+    """What `trajpress train` must not compare the weights on: repositories, and logs of none."""
+    of = {row["trajectory"]: row["repository"] for row in pq.read_table(f"{data}/trajectories.parquet", columns=["trajectory", "repository"]).to_pylist()}
+    names = {("trajectory", log["id"]) if of[log["id"]] is None else ("repository", of[log["id"]]) for log in logs}
+    return [{"target": target, key: name} for key, name in sorted(names)]
+
+
 def main(needs_data, labelled, opened, out):
     out = pathlib.Path(out)
     logs, table = needs.load(needs_data, out), salience.Table(salience.load(labelled, out))
@@ -101,7 +109,7 @@ def main(needs_data, labelled, opened, out):
     # manifest.py writes it: what the weights were made of.
     if (training := out / "training.csv").is_file():
         weights["manifest"] = {"training": "reports/hindsight/training.csv", "sha256": hashlib.sha256(training.read_bytes()).hexdigest(),
-                               "logs": {"atoms": len(logs), "statements": len({point["log"] for point in table.points})}}
+                               "logs": [*seen("needs", needs_data, logs), *seen("salience", labelled, ({"id": p["log"]} for p in table.points))]}
     for name, value in (("weights", weights), ("expected", expected)):
         (out / f"{name}.json").write_text("{\n" + ",\n".join(
             f"{json.dumps(k)}: " + ("[\n" + ",\n".join(json.dumps(r, ensure_ascii=False) for r in v) + "\n]" if isinstance(v, list) else json.dumps(v))

@@ -14,11 +14,14 @@ use crate::context::log::Log;
 use crate::experiment::Dataset;
 use crate::files::reach;
 use crate::files::whole;
-use crate::learn::{Linear, OfStatements, Weights, intents, labels, needs};
+use crate::learn::{Linear, OfStatements, Seen, Weights, intents, labels, needs};
 use crate::text::escape;
 use crate::turns::intents::Rater;
 
 use super::{ExitStatus, Output, count, print, tell};
+use verdict::{Served, Verdict, add};
+
+mod verdict;
 
 /// Train the raters on your own logs: what is needed later, what matters, or what turns are about
 ///
@@ -68,7 +71,6 @@ enum Target {
 const FOLDS: usize = 5;
 /// Share of the tokens at which weights are compared.
 const SHARE: f64 = 0.1;
-const DRAWS: usize = 1000;
 /// Logs between two lines of progress.
 const TOLD: usize = 100;
 
@@ -88,6 +90,10 @@ trait Sample: Send + Sized {
     fn learn(samples: &[&Self]) -> Option<Self::Learned>;
     fn rater(learned: &Self::Learned) -> &Self::Rater;
     fn shipped(weights: &Weights) -> &Self::Rater;
+    /// What the shipped ones were made of.
+    fn manifest(weights: &Weights) -> &serde_json::Value {
+        &weights.manifest
+    }
     /// Of each unit the class that a reader gives and the one that is told, where it has one.
     fn told(&self, _: &Self::Rater) -> Vec<[usize; 2]> {
         Vec::new()
@@ -224,6 +230,10 @@ impl Sample for intents::Sample {
         Rater::shipped()
     }
 
+    fn manifest(_: &Weights) -> &serde_json::Value {
+        &Rater::shipped().manifest
+    }
+
     fn told(&self, rater: &Rater) -> Vec<[usize; 2]> {
         intents::Sample::told(self, rater)
     }
@@ -238,17 +248,8 @@ impl Sample for intents::Sample {
     }
 }
 
-/// What the logs of a repository teach.
-type Groups<S> = BTreeMap<String, Vec<S>>;
-
-/// What weights that have not seen a repository do in it.
-#[derive(Default)]
-struct Served {
-    /// Served by the own weights, by the shipped ones, and all.
-    sums: [f64; 3],
-    /// Of each unit that has a class the one that was read, and the one that the own weights tell.
-    told: Vec<[usize; 2]>,
-}
+/// What the logs of a repository teach, and whether the shipped weights have seen it.
+type Groups<S> = BTreeMap<String, Vec<(S, bool)>>;
 
 /// Runs the subcommand; says on stderr how far it is, and what the weights are worth.
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
@@ -269,7 +270,7 @@ fn train<S: Sample + Sync>(args: &Args, output: Output) -> anyhow::Result<ExitSt
         turns.read(&path.display().to_string(), &reach::text(path)?)?;
     }
     let (groups, logs) = read::<S>(&data, &excluded, &mut turns, output.quiet)?;
-    let samples: Vec<&S> = groups.values().flatten().collect();
+    let samples: Vec<&S> = groups.values().flatten().map(|(sample, _)| sample).collect();
     let learned = S::learn(&samples).with_context(|| {
         let (what, hint) = S::TOLD.nothing.split_once('\n').unwrap_or((S::TOLD.nothing, ""));
         format!("{what} in {}\n{hint}", count(logs.len() as u64, "log"))
@@ -340,12 +341,15 @@ fn read<S: Sample>(
         anyhow::Ok(sample)
     };
     let samples: Vec<S> = chosen.par_iter().map(sample).collect::<anyhow::Result<_>>()?;
+    let seen = Seen::of(S::manifest(&*Weights::named("")?), S::TOLD.target);
     let (mut groups, mut logs) = (Groups::<S>::new(), Vec::new());
     for (at, sample) in chosen.iter().zip(samples).filter(|(_, sample)| sample.counts().0 > 0) {
         let row = &rows[*at];
         let content = serde_json::json!({ "trajectory": row.trajectory, "repository": row.repository, "format": row.format });
         logs.push(content);
-        groups.entry(row.repository.clone().unwrap_or_else(|| row.format.clone())).or_default().push(sample);
+        let is_seen = seen.has(row.repository.as_deref(), &row.trajectory);
+        let group = row.repository.clone().unwrap_or_else(|| row.format.clone());
+        groups.entry(group).or_default().push((sample, is_seen));
     }
     Ok((groups, logs))
 }
@@ -358,7 +362,7 @@ fn cross_validated<S: Sample>(groups: &Groups<S>, seed: u64) -> anyhow::Result<V
         order.swap(at, rng.random_range(0..=at));
     }
     // The largest first, each to the part that holds least.
-    let size = |name: &&String| groups[*name].iter().map(|sample| sample.counts().0).sum::<usize>();
+    let size = |name: &&String| groups[*name].iter().map(|(sample, _)| sample.counts().0).sum::<usize>();
     order.sort_by_key(|name| std::cmp::Reverse(size(name)));
     let mut folds: Vec<(usize, Vec<&String>)> = vec![(0, Vec::new()); FOLDS.min(order.len())];
     for name in order {
@@ -367,111 +371,26 @@ fn cross_validated<S: Sample>(groups: &Groups<S>, seed: u64) -> anyhow::Result<V
         least.1.push(name);
     }
     let shipped = Weights::named("")?;
-    let mut served = Vec::new();
+    let mut all = Vec::new();
     for (_, names) in &folds {
-        let others: Vec<&S> = groups
-            .iter()
-            .filter(|(name, _)| !names.contains(name))
-            .flat_map(|(_, samples)| samples)
-            .collect();
+        let others = groups.iter().filter(|(name, _)| !names.contains(name));
+        let others: Vec<&S> = others.flat_map(|(_, samples)| samples).map(|(sample, _)| sample).collect();
         let own = S::learn(&others);
         for name in names {
-            let sum = |rater: &S::Rater| {
-                let each = groups[*name].iter().map(|sample| sample.served(rater));
-                each.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
-            };
-            let (theirs, all) = sum(S::shipped(&shipped));
-            let sums = [own.as_ref().map_or(0.0, |own| sum(S::rater(own)).0), theirs, all];
-            let told = groups[*name].iter().zip(own.iter().cycle());
-            served.push(Served {
-                sums,
-                told: told.flat_map(|(sample, own)| sample.told(S::rater(own))).collect(),
-            });
+            let mut served = Served::default();
+            for (sample, is_seen) in &groups[*name] {
+                let (kept, of) = match &own {
+                    Some(own) => sample.served(S::rater(own)),
+                    None => (0.0, sample.served(S::shipped(&shipped)).1),
+                };
+                add(&mut served.own, [kept, of]);
+                if !is_seen {
+                    add(&mut served.sums, [kept, sample.served(S::shipped(&shipped)).0, of]);
+                }
+                served.told.extend(own.iter().flat_map(|own| sample.told(S::rater(own))));
+            }
+            all.push(served);
         }
     }
-    Ok(served)
-}
-
-/// How the weights compare on repositories that they have not seen.
-#[derive(serde::Serialize)]
-struct Verdict {
-    repositories: usize,
-    own: f64,
-    shipped: f64,
-    /// 95 % of the difference, repositories drawn with replacement.
-    difference: [f64; 2],
-    /// Cohen's kappa of classes with the reader's, and 95 % of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kappa: Option<[f64; 3]>,
-}
-
-impl Verdict {
-    fn new(served: &[Served], seed: u64) -> Self {
-        let pooled = |rows: &mut dyn Iterator<Item = &Served>| {
-            let sum = rows.fold([0.0; 3], |sum, row| std::array::from_fn(|at| sum[at] + row.sums[at]));
-            [sum[0], sum[1]].map(|part| if sum[2] > 0.0 { part / sum[2] } else { 0.0 })
-        };
-        let kappa = |rows: &[&Served]| {
-            let pairs: Vec<[usize; 2]> = rows.iter().flat_map(|row| &row.told).copied().collect();
-            (!pairs.is_empty()).then(|| intents::kappa(&pairs)).flatten()
-        };
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let (mut differences, mut kappas) = (Vec::new(), Vec::new());
-        for _ in 0..DRAWS {
-            let drawn: Vec<&Served> =
-                (0..served.len()).map(|_| &served[rng.random_range(0..served.len())]).collect();
-            let [own, shipped] = pooled(&mut drawn.iter().copied());
-            differences.push(own - shipped);
-            kappas.extend(kappa(&drawn));
-        }
-        let middle = |mut drawn: Vec<f64>| {
-            drawn.sort_by(f64::total_cmp);
-            [drawn[drawn.len() / 40], drawn[drawn.len() - 1 - drawn.len() / 40]]
-        };
-        let [own, shipped] = pooled(&mut served.iter());
-        let kappa = kappa(&served.iter().collect::<Vec<_>>()).filter(|_| !kappas.is_empty());
-        let kappa = kappa.map(|kappa| {
-            let [low, high] = middle(kappas);
-            [kappa, low, high]
-        });
-        Verdict { repositories: served.len(), own, shipped, difference: middle(differences), kappa }
-    }
-
-    fn told(&self, measure: &str) -> String {
-        let [low, high] = self.difference;
-        let word = match () {
-            () if self.repositories < 2 => "one repository tells nothing of others",
-            () if low > 0.0 => "they beat those that travel with the program",
-            () if high < 0.0 => "those that travel with the program are better",
-            () => "no difference can be told",
-        };
-        let kappa = self.kappa.map_or(String::new(), |[kappa, low, high]| {
-            format!("\nkappa with the reader in repositories not seen: {kappa:.2} [{low:.2}, {high:.2}]")
-        });
-        format!(
-            "{measure} in repositories not seen: {:.3}, by the shipped weights {:.3} (difference {low:+.3} to {high:+.3}): {word}{kappa}",
-            self.own, self.shipped
-        )
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_verdict_needs_the_interval_on_one_side() {
-        let told = |sums: &[[f64; 3]]| {
-            let served: Vec<Served> = sums.iter().map(|&sums| Served { sums, ..Served::default() }).collect();
-            Verdict::new(&served, 1).told("needs served")
-        };
-        assert!(
-            told(&[[3.0, 1.0, 4.0]; 6])
-                .contains("0.750, by the shipped weights 0.250 (difference +0.500 to +0.500): they beat")
-        );
-        assert!(told(&[[1.0, 2.0, 4.0]; 6]).ends_with("are better"));
-        assert!(told(&[[3.0, 1.0, 4.0], [1.0, 3.0, 4.0]]).ends_with("no difference can be told"));
-        assert!(told(&[[3.0, 1.0, 4.0]]).ends_with("nothing of others"));
-        assert!(told(&[[0.0; 3], [0.0; 3]]).contains("0.000"));
-    }
+    Ok(all)
 }

@@ -22,8 +22,11 @@ pub mod needs;
 mod numbers;
 mod parts;
 mod regression;
+mod seen;
 pub mod statements;
 mod surface;
+
+pub use seen::Seen;
 
 /// What is rated, and how.
 #[derive(Debug, Deserialize)]
@@ -36,8 +39,8 @@ pub struct Weights {
     /// The rater of what users say, as the goal.
     pub goals: OfStatements,
     /// What they were made of: [`Weights::text_with`].
-    #[serde(default, rename = "manifest")]
-    _manifest: Option<serde::de::IgnoredAny>,
+    #[serde(default)]
+    pub manifest: serde_json::Value,
 }
 
 /// A logistic regression of numbers that are standardised and clipped.
