@@ -153,6 +153,7 @@ impl Using {
         for variant in variants {
             // Whatever else a strategy asks, it asks for texts in a chat.
             variant.model.as_deref().into_iter().for_each(|name| add(name, Call::hello(true)));
+            variant.extraction_model().into_iter().for_each(|name| add(name, Call::hello(true)));
             variant.embedder().into_iter().for_each(|name| add(name, Call::hello_embedder()));
             variant.trigger_model().into_iter().for_each(|name| add(name, Call::hello_scorer()));
             variant.trigger_embedder().into_iter().for_each(|name| add(name, Call::hello_embedder()));

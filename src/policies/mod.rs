@@ -191,6 +191,7 @@ impl Policy {
             }),
             seed,
             model,
+            extractor: None,
             embedder: None,
             trigger_model: None,
             scaled,

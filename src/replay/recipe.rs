@@ -82,6 +82,8 @@ pub struct Recipe {
     pub frame: Option<Frame>,
     pub seed: u64,
     pub model: Option<Arc<dyn Model>>,
+    /// What says what matters, where that is not `model`.
+    pub extractor: Option<Arc<dyn Model>>,
     pub embedder: Option<Arc<dyn Model>>,
     /// What the triggers ask.
     pub trigger_model: Option<Arc<dyn Model>>,
@@ -103,6 +105,7 @@ impl Recipe {
             frame: None,
             seed,
             model: None,
+            extractor: None,
             embedder: None,
             trigger_model: None,
             scaled: None,

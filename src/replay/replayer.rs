@@ -112,6 +112,7 @@ impl<'a> Replayer<'a> {
     fn env(&self, rng: ChaCha8Rng, standing: &mut Standing) -> Env<'a> {
         let recipe = self.recipe;
         Env {
+            extractor: recipe.extractor.as_deref(),
             embedder: recipe.embedder.as_deref(),
             state: std::mem::take(&mut standing.state),
             ..Env::new(self.tokenizer, rng, recipe.model.as_deref())

@@ -103,6 +103,8 @@ pub struct Env<'a> {
     pub rng: ChaCha8Rng,
     /// The variant's model; none if it has none.
     pub model: Option<&'a dyn Model>,
+    /// The model that says what matters, where it is another one.
+    pub extractor: Option<&'a dyn Model>,
     /// The variant's model of embeddings; none if it has none.
     pub embedder: Option<&'a dyn Model>,
     /// What the strategy remembers of the segment.
@@ -291,8 +293,8 @@ impl State {
 
 impl<'a> Env<'a> {
     pub fn new(tokenizer: &'a Tokenizer, rng: ChaCha8Rng, model: Option<&'a dyn Model>) -> Self {
-        let (embedder, state, work) = (None, State::default(), Work::default());
-        Env { tokenizer, rng, model, embedder, state, work }
+        let (state, work) = (State::default(), Work::default());
+        Env { tokenizer, rng, model, extractor: None, embedder: None, state, work }
     }
 
     /// What the strategy remembers, as it left it at the last event of the segment; its default at the first.
@@ -301,6 +303,15 @@ impl<'a> Env<'a> {
             self.state = State(Box::new(T::default()));
         }
         self.state.0.downcast_mut().expect("it was made a T above")
+    }
+
+    /// Does something with the model that says what matters in the place of the variant's.
+    fn extracting<T>(&mut self, does: impl FnOnce(&mut Self) -> T) -> T {
+        let writer = self.model;
+        self.model = self.extractor.or(writer);
+        let done = does(self);
+        self.model = writer;
+        done
     }
 
     /// Asks the variant's model, and keeps count. Outcomes are in the order of the calls.

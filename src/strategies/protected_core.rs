@@ -73,6 +73,8 @@ params! {
         background_tokens: u32 = 200,
         /// A file of weights, `PATH#HASH`; empty: those that travel with the program.
         weights: String = "",
+        /// The model that says what matters, by name; empty: the variant's, which then writes and judges.
+        extraction_model: String = "",
         /// How many of the newest turns are left alone.
         keep_last: u32 = 3,
         /// The model of embeddings, by name; empty: none.
@@ -110,6 +112,12 @@ impl ProtectedCore {
                 "where a model is asked, not with `extract = \"learned\"`",
             ),
             (
+                "extraction_model",
+                !self.extraction_model.is_empty(),
+                self.extract != Method::Learned || self.source == Origin::Model,
+                "where a model is asked, not with `extract = \"learned\"`",
+            ),
+            (
                 "background_tokens",
                 self.background_tokens != default.background_tokens,
                 has_background,
@@ -140,13 +148,32 @@ struct Memory {
     learned: Option<Statements>,
 }
 
+impl Rated {
+    fn picking(&self, limits: String) -> Picking {
+        Picking {
+            method: self.params.extract,
+            variant: Variant::Standard,
+            threshold: Some(self.params.threshold),
+            k: 0,
+            min_rating: 0.0,
+            max_rated: self.params.max_rated,
+            prior: 1.0,
+            similarity: self.params.similarity,
+            limits,
+            demands: true,
+            items: self.params.items,
+            quotas: pick::CORE,
+        }
+    }
+}
+
 impl Strategy for Rated {
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
         let log = scope.log;
         let until = pick::decision(scope);
         let mut memory = std::mem::take(env.state::<Memory>());
         if self.params.source == Origin::Model {
-            memory.goals.judge(log, until, env)?;
+            env.extracting(|env| memory.goals.judge(log, until, env))?;
         }
         let mut learned = pick::read(scope, &mut memory.learned, &self.weights);
         let goals = memory.goals.before(log, self.params.source, pick::since(scope), until, &mut learned);
@@ -158,21 +185,12 @@ impl Strategy for Rated {
         let missing = (is_given && knows_nothing).then_some("no annotations");
         let in_force = annotated.iter().filter(|c| c.step < until && c.until.is_none_or(|u| u >= until));
         let given: Vec<Held> = in_force.filter(|_| is_given).map(|c| as_held(log, c)).collect();
-        let picking = Picking {
-            method: self.params.extract,
-            variant: Variant::Standard,
-            threshold: Some(self.params.threshold),
-            k: 0,
-            min_rating: 0.0,
-            max_rated: self.params.max_rated,
-            prior: 1.0,
-            similarity: self.params.similarity,
-            demands: true,
-            items: self.params.items,
-            quotas: pick::CORE,
-        };
-        let mut extraction = pick::pick(scope, &goals, &picking, &mut learned, env)?;
-        if extraction.picked.is_empty() && self.params.extract.resolved(env) != Method::Learned {
+        let picking = self.picking(pick::limits(memory.set.items.iter().chain(&given)));
+        let (method, extraction) = env.extracting(|env| {
+            (picking.method.resolved(env), pick::pick(scope, &goals, &picking, &mut learned, env))
+        });
+        let mut extraction = extraction?;
+        if extraction.picked.is_empty() && method != Method::Learned {
             env.work.fallback = Some("learned");
             extraction.picked = std::mem::take(&mut extraction.core);
         }
@@ -231,7 +249,8 @@ impl Strategy for Rated {
     }
 
     fn needs_model(&self) -> bool {
-        self.params.extract.needs_model() || self.params.source == Origin::Model
+        self.params.extraction_model.is_empty()
+            && (self.params.extract.needs_model() || self.params.source == Origin::Model)
     }
 
     fn is_control(&self) -> bool {

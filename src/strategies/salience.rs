@@ -92,6 +92,8 @@ params! {
         goals: Origin = "extracted",
         /// A file of weights, `PATH#HASH`; empty: those that travel with the program.
         weights: String = "",
+        /// The model that says what matters, by name; empty: the variant's, which then writes and judges.
+        extraction_model: String = "",
         /// How many of the newest turns are left alone.
         keep_last: u32 = 3,
         /// The model of embeddings, by name; empty: none.
@@ -159,6 +161,12 @@ impl Salience {
                 "where a model is asked, not with `extract = \"learned\"`",
             ),
             (
+                "extraction_model",
+                !self.extraction_model.is_empty(),
+                !is_own || self.goals == Origin::Model,
+                "where a model is asked, not with `extract = \"learned\"`",
+            ),
+            (
                 "prior",
                 self.prior != default.prior,
                 !is_own && !quotes,
@@ -189,6 +197,7 @@ impl Salience {
             max_rated: self.max_rated,
             prior: self.prior,
             similarity: self.similarity,
+            limits: String::new(),
             demands: false,
             items: self.items,
             quotas: [usize::MAX, usize::MAX, usize::MAX, usize::MAX, self.results],
@@ -202,14 +211,17 @@ impl Strategy for Rated {
         let mut memory = std::mem::take(env.state::<Memory>());
         let until = pick::decision(scope);
         if self.params.goals == Origin::Model {
-            memory.goals.judge(log, until, env)?;
+            env.extracting(|env| memory.goals.judge(log, until, env))?;
         }
         let mut learned = pick::read(scope, &mut memory.learned, &self.weights);
         let goals = memory.goals.before(log, self.params.goals, pick::since(scope), until, &mut learned);
         if memory.standing.is_none() {
             memory.standing = Some(pick::standing(scope, &mut learned));
         }
-        let mut extraction = pick::pick(scope, &goals, &self.params.picking(), &mut learned, env)?;
+        let standing = memory.standing.iter().flatten();
+        let limits = pick::limits(standing.chain(&memory.set.items));
+        let picking = Picking { limits, ..self.params.picking() };
+        let mut extraction = env.extracting(|env| pick::pick(scope, &goals, &picking, &mut learned, env))?;
         let is_empty = extraction.picked.is_empty();
         if is_empty {
             env.work.fallback = Some("protected-core");
@@ -279,7 +291,8 @@ impl Strategy for Rated {
     }
 
     fn needs_model(&self) -> bool {
-        self.params.extract.needs_model() || self.params.goals == Origin::Model
+        self.params.extraction_model.is_empty()
+            && (self.params.extract.needs_model() || self.params.goals == Origin::Model)
     }
 
     fn is_control(&self) -> bool {

@@ -106,6 +106,7 @@ pub fn recipe(variant: &Variant, models: &Models) -> anyhow::Result<Recipe> {
     let trigger = triggers::build(&variant.trigger, variant.trigger_params.clone())?;
     Ok(Recipe {
         model: variant.model.as_deref().map(opened).transpose()?,
+        extractor: variant.extraction_model().map(opened).transpose()?,
         embedder: variant.embedder().map(opened).transpose()?,
         trigger_model: variant.trigger_model().or(variant.trigger_embedder()).map(opened).transpose()?,
         ..Recipe::one(strategy, trigger, variant.seed)

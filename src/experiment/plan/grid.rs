@@ -242,7 +242,9 @@ fn label(variants: &mut [Variant], catalogue: &Catalogue, seed: u64) {
         match &variant.model {
             _ if variant.policy.is_some() => {}
             Some(model) => variant.label.push_str(&format!(" [{model}]")),
-            None if takes_model(&variant.strategy) => variant.label.push_str(" [model-free]"),
+            None if takes_model(&variant.strategy) && variant.extraction_model().is_none() => {
+                variant.label.push_str(" [model-free]")
+            }
             None => {}
         }
         if variant.seed != seed {

@@ -154,6 +154,11 @@ impl Variant {
         fit.first().copied()
     }
 
+    /// Name of the model that says what matters, where that is not its model.
+    pub fn extraction_model(&self) -> Option<&str> {
+        self.strategy_params.get("extraction_model")?.as_str().filter(|name| !name.is_empty())
+    }
+
     /// Name of its model of embeddings.
     pub fn embedder(&self) -> Option<&str> {
         self.strategy_params.get(EMBEDDER)?.as_str().filter(|name| !name.is_empty())
@@ -172,7 +177,8 @@ impl Variant {
     /// Names of all models that its replay asks.
     pub fn models(&self) -> impl Iterator<Item = &str> {
         let of_trigger = [self.trigger_model(), self.trigger_embedder()];
-        [self.model.as_deref(), self.embedder()].into_iter().chain(of_trigger).flatten()
+        let own = [self.model.as_deref(), self.extraction_model(), self.embedder()];
+        own.into_iter().chain(of_trigger).flatten()
     }
 }
 
@@ -207,7 +213,7 @@ impl Plan {
     pub fn groups(&self) -> Vec<(Option<&str>, Vec<&Variant>)> {
         let mut groups: Vec<(Option<&str>, Vec<&Variant>)> = Vec::new();
         for variant in &self.variants {
-            let model = variant.model.as_deref().or(variant.trigger_model());
+            let model = variant.model.as_deref().or(variant.extraction_model()).or(variant.trigger_model());
             match groups.iter_mut().find(|g| g.0 == model) {
                 Some(group) => group.1.push(variant),
                 None => groups.push((model, vec![variant])),

@@ -117,10 +117,22 @@ pub(super) fn one_line(text: &str) -> String {
     }
 }
 
-fn judging(template: &str, goal: &str, source: Source, statement: &str) -> Result<Prompt, TemplateError> {
-    let (goal, statement) = (one_line(goal), one_line(statement));
+/// What a model is told of the task: the goal in force, and the constraints that hold ([`super::pick::limits`]).
+pub(crate) struct Task<'a> {
+    pub(crate) goal: &'a str,
+    pub(crate) limits: &'a str,
+}
+
+fn judging(
+    template: &str,
+    task: &Task<'_>,
+    source: Source,
+    statement: &str,
+) -> Result<Prompt, TemplateError> {
+    let (goal, statement) = (one_line(task.goal), one_line(statement));
     let vars = [
         ("goal", Data::bare(&goal).into()),
+        ("limits", Data::bare(task.limits).into()),
         ("source", Var::ours(name(source))),
         ("statement", Data::bare(&statement).into()),
     ];
@@ -130,7 +142,7 @@ fn judging(template: &str, goal: &str, source: Source, statement: &str) -> Resul
 /// A score for each candidate by the model, standardised over the event and the anchors; none if the model failed.
 pub(crate) fn judge(
     method: Method,
-    goal: &str,
+    task: &Task<'_>,
     candidates: &[&Candidate<'_>],
     env: &mut Env<'_>,
 ) -> anyhow::Result<Option<Vec<f64>>> {
@@ -144,7 +156,7 @@ pub(crate) fn judge(
     let statements = candidates.iter().map(|c| (c.source, c.text)).chain(ANCHORS);
     let calls = statements
         .map(|(source, text)| {
-            let prompt = judging(template, goal, source, text)?;
+            let prompt = judging(template, task, source, text)?;
             Ok(Call::Score { prompt, continuations: continuations.clone() })
         })
         .collect::<Result<Vec<Call>, TemplateError>>()?;
@@ -240,7 +252,7 @@ const CHUNK: usize = 6000;
 /// Quotations that the model wrote, located; none if it gave nothing that could be read.
 pub(crate) fn quote(
     method: Method,
-    goal: &str,
+    task: &Task<'_>,
     shortlist: &[&Candidate<'_>],
     texts: &mut Texts<'_>,
     env: &mut Env<'_>,
@@ -256,13 +268,14 @@ pub(crate) fn quote(
             None => chunks.push(line),
         }
     }
-    let goal = one_line(goal);
+    let goal = one_line(task.goal);
     let calls = chunks
         .iter()
         .map(|chunk| {
             let vars = [
                 ("log", Data::fenced(chunk.trim_end()).may_cut().into()),
                 ("goal", Data::fenced(&goal).into()),
+                ("limits", Data::fenced(task.limits).into()),
                 ("most", Var::ours(MOST)),
             ];
             let prompt = Prompt::render(if json { QUOTE_JSON } else { QUOTE }, &vars)?;

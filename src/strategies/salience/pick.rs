@@ -6,7 +6,7 @@ use super::candidates::{Candidate, ItemKind, Rating, Source, candidates, fresh_s
 use super::extract::{self, Method, Picked};
 use super::goals::Goals;
 use super::quotes::Texts;
-use super::set::{Held, Set};
+use super::set::{Conflict, Held, Set};
 use crate::context::Content;
 use crate::learn::statements::{self, Reading, Statements};
 use crate::learn::{Weights, probability};
@@ -47,6 +47,8 @@ pub(crate) struct Picking {
     /// How much the learned odds count beside a method that judges.
     pub(crate) prior: f64,
     pub(crate) similarity: f64,
+    /// What a model is told of the constraints that hold: see [`limits`].
+    pub(crate) limits: String,
     /// Whether what users say is no fact, but a constraint. (reports/hindsight: chosen on other folds in nine of ten.)
     pub(crate) demands: bool,
     /// Items of an event, at most.
@@ -112,6 +114,23 @@ pub(crate) fn standing(scope: &Scope<'_>, learned: &mut Reading<'_>) -> Vec<Held
         .collect()
 }
 
+/// Bytes of the constraints that a model is told.
+const LIMITS: usize = 300;
+
+/// Constraints that hold, one after the other, of many the newest; "none" of none.
+pub(crate) fn limits<'a>(all: impl DoubleEndedIterator<Item = &'a Held>) -> String {
+    let holds = |held: &&Held| held.kind == ItemKind::Constraint && held.conflict != Some(Conflict::Earlier);
+    let (mut told, mut left) = (Vec::new(), LIMITS);
+    for held in all.rev().filter(holds) {
+        let line = extract::one_line(&held.text);
+        let Some(rest) = left.checked_sub(line.len()) else { break };
+        left = rest;
+        told.push(line);
+    }
+    told.reverse();
+    if told.is_empty() { "none".to_owned() } else { told.join(" ") }
+}
+
 /// From this probability on a statement is kept. (reports/hindsight; from 0.05 on odds are calibrated.)
 pub(crate) const LEAST: f64 = 0.05;
 /// The same where a method judges alone: above the mean of the event.
@@ -132,6 +151,7 @@ pub(crate) fn pick(
     let steps = fresh_steps(scope);
     let all = candidates(log, &steps);
     let goal = goals.current.as_ref().map_or("", |goal| goal.text.as_str());
+    let task = extract::Task { goal, limits: &picking.limits };
     let method = picking.method.resolved(env);
     let mut ratings = by_odds(scope, &all, learned);
     for (candidate, rating) in all.iter().zip(&mut ratings) {
@@ -159,7 +179,7 @@ pub(crate) fn pick(
     if method.quotes() {
         let texts = steps.iter().map(|&step| (step, log.trajectory.steps[step as usize].text.as_str()));
         let mut texts = Texts::new(texts.collect(), &all);
-        if let Some(quoted) = extract::quote(method, goal, &listed, &mut texts, env)? {
+        if let Some(quoted) = extract::quote(method, &task, &listed, &mut texts, env)? {
             extraction.not_found = quoted.not_found.into_iter().map(not_found).collect();
             extraction.picked = quoted.picked;
             rank_quotations(&mut extraction.picked, &all, &ratings);
@@ -169,7 +189,7 @@ pub(crate) fn pick(
     }
     let scores = match method {
         Method::Prototype => extract::by_prototypes(goal, &listed, env)?,
-        _ => extract::judge(method, goal, &listed, env)?,
+        _ => extract::judge(method, &task, &listed, env)?,
     };
     let Some(scores) = scores else { return Ok(extraction) };
     // Standardised scores count as logits: a deviation multiplies the odds by e.
@@ -324,6 +344,26 @@ mod tests {
     use crate::context::log::Log;
     use crate::strategies::tests::run;
 
+    #[test]
+    fn models_are_told_the_constraints_that_hold() {
+        let held = |kind, text: &str| Held::new(text.to_owned(), kind, 1, 0..1, 0.5);
+        let mut all = vec![
+            held(ItemKind::Constraint, "No more than 900 euros."),
+            held(ItemKind::Fact, "The flat has two rooms."),
+            held(ItemKind::Constraint, "No more than\n1200 euros."),
+        ];
+        assert_eq!(limits(all.iter()), "No more than 900 euros. No more than 1200 euros.");
+        all[0].conflict = Some(Conflict::Earlier);
+        all[2].conflict = Some(Conflict::Newest);
+        assert_eq!(limits(all.iter()), "No more than 1200 euros.");
+        assert_eq!(limits(all[..2].iter()), "none");
+        // 22 bytes each: of twenty the newest thirteen.
+        let many: Vec<Held> =
+            (10..30).map(|n| held(ItemKind::Constraint, &format!("No more than {n} euros."))).collect();
+        let told = limits(many.iter());
+        assert!(told.starts_with("No more than 17 euros.") && told.ends_with("29 euros."), "{told}");
+    }
+
     fn picking(variant: Variant) -> Picking {
         Picking {
             method: Method::Learned,
@@ -334,6 +374,7 @@ mod tests {
             max_rated: 9,
             prior: 1.0,
             similarity: 0.85,
+            limits: String::new(),
             demands: false,
             items: 5,
             quotas: [5; 5],

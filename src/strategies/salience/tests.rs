@@ -20,11 +20,14 @@ pub(in super::super) fn events(
     trigger: &str,
     model: Option<Arc<dyn Model>>,
 ) -> Vec<(String, Work)> {
+    of_recipe(&Recipe { model, ..Recipe::named((name, params), ("turns", trigger)) }, log)
+}
+
+fn of_recipe(recipe: &Recipe, log: &Log) -> Vec<(String, Work)> {
     struct Nobody;
     impl Observer for Nobody {}
-    let recipe = Recipe { model, ..Recipe::named((name, params), ("turns", trigger)) };
     let tokenizer = Tokenizer::load("o200k").unwrap();
-    let run = replay(log, &recipe, &tokenizer, &Needs::of(log, 3), &mut Nobody).unwrap();
+    let run = replay(log, recipe, &tokenizer, &Needs::of(log, 3), &mut Nobody).unwrap();
     run.events
         .into_iter()
         .inspect(|event| match event.violations[..] {
@@ -328,6 +331,27 @@ fn the_background_does_not_repeat_the_set() {
     assert!(work.calls > 9 && work.fallback.is_none());
 }
 
+/// Two models: one says what matters, the other writes.
+#[test]
+fn one_model_extracts_and_another_writes() {
+    for name in ["salience", "protected-core", "core-notes"] {
+        let params = "keep_last = 0\nextract = \"quote-json\"\nextraction_model = \"reads\"";
+        let quoted = [("constraint", "The rent must not exceed 900 euros.")];
+        let of = |extractor, model| {
+            let recipe = Recipe::named((name, params), ("turns", "n = 2"));
+            of_recipe(&Recipe { extractor: Some(extractor), model, ..recipe }, &Log::script(FLAT)).remove(0)
+        };
+        let (text, work) = of(quoting(&quoted), Some(model(true)));
+        assert!(text.contains("900 euros") && text.contains("They looked around."), "{name}: {text}");
+        assert!(work.degenerate.is_empty() && work.fallback.is_none(), "{name}: {work:?}");
+        // The other way round nothing is read, and without a writer the background is extracted.
+        assert!(!of(model(true), Some(quoting(&quoted))).1.degenerate.is_empty(), "{name}");
+        let (text, work) = of(quoting(&quoted), None);
+        assert!(text.contains("900 euros") && !text.contains("They looked around."), "{name}: {text}");
+        assert_eq!(work.calls, 1, "{name}");
+    }
+}
+
 #[test]
 fn a_model_that_fails_is_flagged_and_the_core_stands_in() {
     for method in ["rate", "keep", "quote", "quote-json"] {
@@ -388,6 +412,7 @@ fn bad_parameters_are_told() {
         "max_rated = 10\nextract = \"learned\"",
         "prior = 0.5\nextract = \"quote-json\"",
         "background_tokens = 50\nbackground = \"none\"",
+        "extraction_model = \"x\"\nextract = \"learned\"",
     ] {
         assert!(error(params).unwrap().contains("has no effect here"), "{params}");
     }

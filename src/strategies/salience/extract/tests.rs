@@ -6,6 +6,8 @@ use crate::models::{Card, Finish, Scores, TokenScore};
 use crate::text::tokens::Tokenizer;
 use rand::SeedableRng as _;
 
+const TASK: Task<'_> = Task { goal: "find it", limits: "none" };
+
 fn card() -> Card {
     Card { name: "scripted".to_owned(), identity: "a test".to_owned(), window: 4096 }
 }
@@ -18,7 +20,7 @@ fn candidate(source: Source, text: &str) -> Candidate<'_> {
 fn judge_of_digits(method: Method) -> Vec<f64> {
     let model = Scripted::rule(card(), |call| {
         let Call::Score { prompt, continuations } = call else { return None };
-        let statement = &prompt.parts[3].text;
+        let statement = &prompt.parts[5].text;
         let likes = statement.bytes().any(|b| b.is_ascii_digit());
         let last = continuations.len() - 1;
         let logprob = |i: usize| match (continuations.len(), likes) {
@@ -45,7 +47,7 @@ fn judge_of_digits(method: Method) -> Vec<f64> {
     let tokenizer = Tokenizer::load("o200k").unwrap();
     let mut env = Env::new(&tokenizer, rand_chacha::ChaCha8Rng::seed_from_u64(1), Some(&model));
     let all = [candidate(Source::User, "the limit is 500"), candidate(Source::Agent, "well then")];
-    let scores = judge(method, "find it", &all.iter().collect::<Vec<_>>(), &mut env).unwrap().unwrap();
+    let scores = judge(method, &TASK, &all.iter().collect::<Vec<_>>(), &mut env).unwrap().unwrap();
     assert_eq!(env.work.calls, 10);
     scores
 }
@@ -105,7 +107,7 @@ fn quotations_are_located_or_counted_as_not_found() {
     let mut env = Env::new(&tokenizer, rand_chacha::ChaCha8Rng::seed_from_u64(1), Some(&model));
     let mut texts = Texts::new(vec![(1, text)], &all);
     let shortlist: Vec<&Candidate<'_>> = all.iter().collect();
-    let quoted = quote(Method::Quote, "goal", &shortlist, &mut texts, &mut env).unwrap().unwrap();
+    let quoted = quote(Method::Quote, &TASK, &shortlist, &mut texts, &mut env).unwrap().unwrap();
     let places: Vec<_> = quoted.picked.iter().map(|p| (p.bytes.clone(), p.is_repaired)).collect();
     assert_eq!(places, [(0..32, false), (0..32, true)]);
     assert_eq!(quoted.not_found, [("nobody said such a thing".to_owned(), ItemKind::Fact)]);
@@ -135,7 +137,7 @@ fn a_loop_is_asked_for_once_more() {
         let mut env = Env::new(&tokenizer, rand_chacha::ChaCha8Rng::seed_from_u64(1), Some(&model));
         let mut texts = Texts::new(vec![(1, text)], &all);
         let shortlist: Vec<&Candidate<'_>> = all.iter().collect();
-        let quoted = quote(Method::Quote, "goal", &shortlist, &mut texts, &mut env).unwrap();
+        let quoted = quote(Method::Quote, &TASK, &shortlist, &mut texts, &mut env).unwrap();
         assert_eq!(quoted.map_or(0, |quoted| quoted.picked.len()), n_picked);
         assert_eq!((env.work.calls, &env.work.degenerate[..]), (2, flags));
     }
