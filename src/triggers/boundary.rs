@@ -7,6 +7,9 @@
 //! * `api`: the first call that changes something of a tool that was not called so before: from study to use. (The seed says
 //!   "first actual API call"; a call that only looks is still study.)
 //!
+//! Files that the agent made to try things out, and what runs nothing but these, are no place to be: it comes from the last
+//! file of the work. (Read: 0 of 15 such cuts were plausible on mini-swe-agent, 4 of 10 on SWE-agent; docs/seeds.md.)
+//!
 //! Of several in a turn one counts: test, API, module, file. A file (or folder) that was touched within the last
 //! `return_within` turns is returned to, and that is no boundary: an agent that goes to and fro between two files leaves the
 //! first one once, and fires again when it turns to a third, or comes back after longer. So it is with tests that were run
@@ -21,7 +24,7 @@ use super::{Detector, Each, Entry, Firing, Rule, Trigger};
 use crate::context::log::Log;
 use crate::params::params;
 use crate::text::spellings::Spellings;
-use crate::turns::{Facts, Touch};
+use crate::turns::{Facts, TestRun, Touch, Turns};
 
 /// The seed's confidence in a boundary.
 const CONFIDENCE: f64 = 0.8;
@@ -49,6 +52,8 @@ params! {
         api: bool = true,
         /// A span must have more turns than this.
         min_span: u32 = 3,
+        /// Whether files count that the agent makes to try things out, at the root or in /tmp.
+        trial_files: bool = false,
         /// What was touched or tested within so many turns is returned to.
         return_within: u32 = 10,
     }
@@ -89,9 +94,9 @@ struct Place {
 }
 
 /// The file that a turn is about: the last that it changes, else the first that it reads.
-fn focus(facts: &Facts) -> Option<u32> {
-    let of =
-        |wanted: Touch| facts.files.iter().filter(move |(_, touch)| *touch == wanted).map(|(file, _)| *file);
+fn focus(facts: &Facts, counts: impl Fn(u32) -> bool) -> Option<u32> {
+    let files: Vec<_> = facts.files.iter().filter(|(file, _)| counts(*file)).collect();
+    let of = |wanted: Touch| files.iter().filter(move |(_, touch)| *touch == wanted).map(|(file, _)| *file);
     of(Touch::Edit).next_back().or_else(|| of(Touch::Read).next())
 }
 
@@ -116,10 +121,20 @@ impl Place {
         last.is_none_or(|&last| turn - last > self.rule.return_within)
     }
 
+    /// Whether a file is one that the agent works on.
+    fn counts(&self, all: &Turns, file: u32) -> bool {
+        self.rule.trial_files || !all.trials.contains(&file)
+    }
+
+    /// The tests of a turn that have an outcome and count.
+    fn test_of(&self, facts: &Facts) -> Option<TestRun> {
+        facts.test.filter(|test| test.passed.is_some() && (self.rule.trial_files || !test.of_trial))
+    }
+
     /// The boundary that the turn crosses: kind, what is left, what is entered.
-    fn crossed(&mut self, names: &[String], facts: &Facts, turn: u32) -> Option<(&'static str, u32, u32)> {
+    fn crossed(&mut self, all: &Turns, facts: &Facts, turn: u32) -> Option<(&'static str, u32, u32)> {
         let rule = self.rule;
-        let ran = facts.test.filter(|test| rule.test && test.passed.is_some());
+        let ran = self.test_of(facts).filter(|_| rule.test);
         if let (Some(test), Some((last, _))) = (ran, self.test)
             && test.target != last
             && self.is_new(self.tests.get(&test.target), turn)
@@ -133,26 +148,26 @@ impl Place {
         {
             return Some(("boundary/api", api.name, api.name));
         }
-        let (new, old) = (focus(facts)?, self.file?);
+        let (new, old) = (focus(facts, |file| self.counts(all, file))?, self.file?);
         if new == old {
             return None;
         }
         // The older first: which spelling comes first decides what a later one is taken for.
-        let [from, to] = [old, new].map(|file| self.folders.number(names, file));
+        let [from, to] = [old, new].map(|file| self.folders.number(&all.names, file));
         if rule.module && to != from && self.is_new(self.entered.get(&to), turn) {
             return Some(("boundary/module", old, new));
         }
         (rule.file && self.is_new(self.touched.get(&new), turn)).then_some(("boundary/file", old, new))
     }
 
-    fn go(&mut self, names: &[String], facts: &Facts, turn: u32) {
-        self.file = focus(facts).or(self.file);
+    fn go(&mut self, all: &Turns, facts: &Facts, turn: u32) {
+        self.file = focus(facts, |file| self.counts(all, file)).or(self.file);
         let looked_at = facts.files.iter().filter(|(_, touch)| *touch != Touch::Run);
         for (file, _) in looked_at {
             self.touched.insert(*file, turn);
-            self.entered.insert(self.folders.number(names, *file), turn);
+            self.entered.insert(self.folders.number(&all.names, *file), turn);
         }
-        if let Some(test) = facts.test.filter(|test| test.passed.is_some()) {
+        if let Some(test) = self.test_of(facts) {
             self.test = Some((test.target, test.passed));
             self.tests.insert(test.target, turn);
         }
@@ -164,9 +179,9 @@ impl Rule for Place {
     fn turn(&mut self, log: &Log, turn: u32) -> Option<Firing> {
         let facts = log.facts();
         let here = &facts.turns[turn as usize];
-        let crossed = self.crossed(&facts.names, here, turn);
+        let crossed = self.crossed(facts, here, turn);
         let tested = self.test.and_then(|(_, passed)| passed);
-        self.go(&facts.names, here, turn);
+        self.go(facts, here, turn);
         let (kind, from, to) = crossed?;
         let since = std::mem::replace(&mut self.since, turn);
         let mut details = serde_json::json!({
@@ -211,6 +226,35 @@ mod tests {
             format!("user: u\n{}\n{}\nagent: so", reads("src/auth/a.py", 4), reads("src/db/m.py", 1));
         assert_eq!(fired(&script, "boundary", ""), ["6: boundary/module ..5 0.8"]);
         assert_eq!(fired(&script, "boundary", "module = false"), ["6: boundary/file ..5 0.8"]);
+    }
+
+    /// A script to try things out is no place to be; a file of the root that was read before is.
+    #[test]
+    fn trial_files() {
+        let made = |file: &str| {
+            format!(
+                "action: cd /w && cat > {file} <<EOF~print(1)~EOF\nobservation: \naction: cd /w && python {file}\nobservation: 1"
+            )
+        };
+        let script = |file: &str, first: &str| {
+            format!(
+                "user: u\n{first}{}\n{}\n{}\nagent: so",
+                reads("src/a.py", 5),
+                made(file),
+                reads("src/a.py", 2)
+            )
+        };
+        for file in ["reproduce.py", "/tmp/t.py", "/w/try.py"] {
+            assert_eq!(fired(&script(file, ""), "boundary", ""), [""; 0], "{file}");
+        }
+        let fires = ["7: boundary/module ..6 0.8"];
+        assert_eq!(fired(&script("reproduce.py", ""), "boundary", "trial_files = true"), fires);
+        assert_eq!(fired(&script("tests/new.py", ""), "boundary", ""), fires);
+        let first = format!("{}\n", reads("setup.py", 1));
+        assert_eq!(
+            fired(&script("setup.py", &first), "boundary", "return_within = 2")[..],
+            ["8: boundary/module ..7 0.8"]
+        );
     }
 
     /// Editing and the shell touch a file as reading does; a span of 3 turns is too short.

@@ -19,6 +19,7 @@ use crate::models::prompt::{Data, Prompt, Var};
 use crate::models::{Call, Model, NO_MODEL, Outage, labels};
 use crate::params::{self, params};
 use crate::trajectory::Kind;
+use crate::turns::Facts;
 use crate::turns::intents::{Intent, NAMES, Rater};
 
 /// The seed's confidence in a transition.
@@ -37,6 +38,9 @@ params! {
         transitions: String = "explore-implement debug-implement implement-document implement-verify",
         /// Turns that a phase must have had.
         min_turns: u32 = 2,
+        /// Whether a change of intent must fit to what was changed: implementing ends where something of the work was changed and
+        /// no change is under way, and begins with more than a trial; what is verified was changed before.
+        by_changes: bool = true,
         /// A turn whose intent is less sure than this goes on with the last.
         min_confidence: f64 = 0.0 (from 0 to 1),
         /// The model that tells intents; `none`: learned odds do.
@@ -50,6 +54,7 @@ params! {
 pub(super) struct IntentShift {
     transitions: Vec<(Intent, Intent)>,
     min_turns: u32,
+    by_changes: bool,
     min_confidence: f64,
     asks: bool,
     /// Odds of the user's own.
@@ -69,6 +74,7 @@ impl IntentShift {
                 .map(transition)
                 .collect::<anyhow::Result<_>>()?,
             min_turns: params.min_turns,
+            by_changes: params.by_changes,
             min_confidence: params.min_confidence,
             asks: params.model != NO_MODEL,
             rater: own_rater(&params.weights)?,
@@ -197,13 +203,15 @@ struct Phase {
     rule: IntentShift,
     since: u32,
     intent: Option<Intent>,
+    /// Whether something of the work was changed in the phase, and at all.
+    changed: [bool; 2],
     /// None where the shipped odds tell.
     told: Option<Told>,
 }
 
 impl Phase {
     fn begun(rule: &IntentShift, turn: u32) -> Self {
-        Phase { rule: rule.clone(), since: turn, intent: None, told: None }
+        Phase { rule: rule.clone(), since: turn, intent: None, changed: [false; 2], told: None }
     }
 
     fn intent_of(&self, log: &Log, turn: u32) -> Option<(Intent, f64)> {
@@ -214,17 +222,34 @@ impl Phase {
     }
 }
 
+/// Whether a change of intent fits to what was changed: in the phase before, and in all turns before.
+fn fits(from: Intent, to: Intent, here: &Facts, [in_phase, ever]: [bool; 2]) -> bool {
+    match (from, to) {
+        (Intent::Implement, Intent::Verify) => in_phase && !here.scripted,
+        (Intent::Debug, Intent::Implement) => here.changed || !here.tried,
+        (Intent::Debug, Intent::Verify) => ever,
+        _ => true,
+    }
+}
+
 impl Rule for Phase {
     fn turn(&mut self, log: &Log, turn: u32) -> Option<Firing> {
         let told = self.intent_of(log, turn);
+        let here = &log.facts().turns[turn as usize];
+        let before = self.changed;
+        self.changed = before.map(|changed| changed || here.changed);
         let (intent, sure) = told.filter(|(_, sure)| *sure >= self.rule.min_confidence)?;
         let (last, since) = (self.intent.replace(intent), self.since);
         if last == Some(intent) {
             return None;
         }
-        self.since = if last.is_some() { turn } else { since };
+        if last.is_some() {
+            (self.since, self.changed[0]) = (turn, here.changed);
+        }
         let last = last?;
-        let fires = self.rule.transitions.contains(&(last, intent)) && turn - since >= self.rule.min_turns;
+        let fires = self.rule.transitions.contains(&(last, intent))
+            && turn - since >= self.rule.min_turns
+            && (!self.rule.by_changes || fits(last, intent, here, before));
         fires.then(|| {
             Firing::new("intent", turn, CONFIDENCE).with(serde_json::json!({
                 "from": last.name(),
@@ -293,6 +318,29 @@ mod tests {
             fired(SCRIPT, "intent", "transitions = \"verify-document\"\nmin_turns = 1"),
             ["8: intent ..7 0.85"]
         );
+    }
+
+    #[test]
+    fn a_change_of_intent_fits_to_what_was_changed() {
+        use super::*;
+        use Intent::*;
+        let facts = |changed, tried, scripted| Facts { changed, tried, scripted, ..Facts::default() };
+        let (nothing, trial) = (facts(false, false, false), facts(false, true, false));
+        let changed = [true, true];
+        for (from, to, here, before, is) in [
+            (Implement, Verify, &nothing, changed, true),
+            (Implement, Verify, &facts(true, false, true), changed, false),
+            (Implement, Verify, &nothing, [false, true], false),
+            (Debug, Implement, &facts(true, true, false), [false; 2], true),
+            (Debug, Implement, &trial, changed, false),
+            // It is decided, and the place is looked for.
+            (Debug, Implement, &nothing, [false; 2], true),
+            (Debug, Verify, &nothing, [false, true], true),
+            (Debug, Verify, &nothing, [false; 2], false),
+            (Explore, Implement, &trial, [false; 2], true),
+        ] {
+            assert_eq!(fits(from, to, here, before), is, "{from:?} {to:?} {here:?} {before:?}");
+        }
     }
 
     /// A model that knows better: the second reading is implementing, and of the third turn it says nothing.

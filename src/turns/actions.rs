@@ -55,6 +55,8 @@ impl ActionKind {
     }
 }
 
+pub(super) use programs::writes;
+
 /// An action, understood.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Action {
@@ -73,6 +75,8 @@ pub struct Action {
     pub shows: bool,
     /// Whether the exit code of a command line may be another's than that of its last test or program: `pytest | tail`, `pytest; ls`.
     pub hides_code: bool,
+    /// Whether an edit writes the file whole, be it new or not: `create a.py`, `cat > a.py`.
+    pub makes: bool,
     /// Whether an edit takes back what was done: `git checkout -- a.py`.
     pub reverts: bool,
     /// The folder that a command line goes to before it reads or edits, where it is named from the one at hand: `cd lib`.
@@ -92,6 +96,7 @@ impl Action {
             runs: false,
             shows: false,
             hides_code: false,
+            makes: false,
             reverts: false,
             folder: None,
             argument: None,

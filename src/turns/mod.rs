@@ -4,6 +4,8 @@
 //! Of a long text only the ends are read, so that one giant observation costs no more than any other. Files are told apart by
 //! what was touched so far alone: what happens later changes nothing of a turn.
 
+use rustc_hash::FxHashSet;
+
 use crate::trajectory::Step;
 
 pub mod actions;
@@ -13,6 +15,7 @@ mod names;
 pub mod outcomes;
 mod reader;
 mod runners;
+mod trials;
 
 pub use reader::MOST_FILES;
 
@@ -25,6 +28,8 @@ pub struct Turns {
     pub turns: Vec<Facts>,
     /// Names of files, tests and tools, by their number in the facts; of a file the one that it was first touched by.
     pub names: Vec<String>,
+    /// Files that the agent made to try things out: first named by the call that wrote them, at the root or in /tmp.
+    pub trials: FxHashSet<u32>,
 }
 
 /// How a file was touched.
@@ -47,6 +52,8 @@ pub struct TestRun {
     pub passed: Option<bool>,
     /// Whether the turn itself changed something before the last of them.
     pub after_change: bool,
+    /// Whether the last of them runs nothing but what the agent made to try things out.
+    pub of_trial: bool,
 }
 
 /// A call of a tool outside.
@@ -70,6 +77,12 @@ pub struct Facts {
     pub edited_source: bool,
     /// Whether one of them is a document, which no test checks.
     pub edited_document: bool,
+    /// Whether something of the work was changed: a file that is no trial, or what a script changes that was made to.
+    pub changed: bool,
+    /// Whether a file was made or changed that is a trial.
+    pub tried: bool,
+    /// Whether a script that changes files was made or run, or something was taken back: a change is still under way.
+    pub scripted: bool,
     /// Whether an edit was refused.
     pub refused: bool,
     /// Tests, or the reward that an environment tells of a call outside.
@@ -97,7 +110,7 @@ pub fn read(steps: &[Step]) -> Turns {
         let intent = rater.intent(pieces).filter(|_| turn > 0);
         turns.push(Facts { intent, ..facts });
     });
-    Turns { turns, names: reader.names }
+    Turns { turns, names: reader.names, trials: reader.trials.files }
 }
 
 /// The pieces of each turn, of which the intent is told; turn 0, the head, has none.

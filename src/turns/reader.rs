@@ -12,6 +12,7 @@ use crate::turns::outcomes::edges;
 use crate::turns::runners::RUNNERS;
 
 use super::claims::said;
+use super::trials::Trials;
 use super::{ApiCall, Facts, TestRun, Touch, actions, outcomes};
 
 /// Files of a turn that are remembered.
@@ -26,6 +27,7 @@ pub(super) struct Reader {
     pub(super) files: Spellings,
     editor: Editor,
     past: Past,
+    pub(super) trials: Trials,
 }
 
 /// An action of the turn, until its result is known.
@@ -33,6 +35,8 @@ struct Deed<'a> {
     step: &'a Step,
     action: Action,
     files: Vec<u32>,
+    /// Whether nothing named its first file before.
+    is_first: bool,
     result: Option<&'a Step>,
 }
 
@@ -84,11 +88,14 @@ impl Reader {
                 }
                 Kind::Action => {
                     let action = actions::analyse(step, &mut self.editor);
+                    self.trials.goes_to(&step.text);
+                    let known = self.names.len() as u32;
                     let files = self.files(step, &action);
+                    let is_first = files.first().is_some_and(|file| *file >= known);
                     if let Some(id) = step.call_id.as_deref() {
                         by_id.entry(id).or_insert(deeds.len());
                     }
-                    deeds.push(Deed { step, action, files, result: None });
+                    deeds.push(Deed { step, action, files, is_first, result: None });
                 }
                 Kind::Observation => {
                     let at = step.call_id.as_deref().and_then(|id| by_id.get(id)).copied();
@@ -120,7 +127,7 @@ impl Reader {
     }
 
     /// Counts a run of tests; of several in a turn all must have passed.
-    fn tested(&mut self, target: &str, passed: Option<bool>, facts: &mut Facts) {
+    fn tested(&mut self, target: &str, passed: Option<bool>, of_trial: bool, facts: &mut Facts) {
         let passed = match facts.test.map(|before| before.passed) {
             Some(before) if before != Some(false) && passed != Some(false) => before.and(passed),
             Some(_) => Some(false),
@@ -128,7 +135,7 @@ impl Reader {
         };
         let target = self.number(format!("test {target}"));
         let after_change = facts.edited || facts.api.is_some_and(|api| api.changes);
-        facts.test = Some(TestRun { target, passed, after_change });
+        facts.test = Some(TestRun { target, passed, after_change, of_trial });
     }
 
     /// Notes a call of an API, and what its reward says.
@@ -140,24 +147,25 @@ impl Reader {
         }
         // A reward is a test of what the calls have done.
         if let Some(passed) = outcomes::rewarded(output) {
-            self.tested("reward", Some(passed), facts);
+            self.tested("reward", Some(passed), false, facts);
         }
     }
 
     fn deed(&mut self, deed: Deed<'_>, facts: &mut Facts, pieces: &mut Pieces) {
-        let Deed { step, mut action, files, result } = deed;
+        let Deed { step, mut action, files, is_first, result } = deed;
         // What is put away for a test and brought back is no change.
         if action.tests.is_some() && step.text.contains("git stash pop") {
             action.kind = ActionKind::RunTest;
         }
         let output = edges(result.map_or("", |r| r.text.as_str()));
         let said_error = result.and_then(|r| r.is_error);
-        let path = action.path.as_deref();
-        let file = path.map(FileKind::of);
+        let file = action.path.as_deref().map(FileKind::of);
         let kind = file.unwrap_or(FileKind::Source);
         let mut touch = Touch::Read;
         let mut touched: Vec<(u32, Touch)> = Vec::new();
         let mut ended = None;
+        let new = files.first().map(|file| &*self.names[*file as usize]).filter(|_| is_first);
+        let of_trial = self.trials.meet(&action, &files, new);
         match action.kind {
             ActionKind::ReadFile | ActionKind::Search => facts.looked = true,
             ActionKind::EditFile => {
@@ -177,7 +185,7 @@ impl Reader {
                     action.tests.as_ref().filter(|_| !refused || outcomes::outcome(&output, true).is_some());
                 if let Some(tests) = tests {
                     ended = ended_well(&action, &step.text, &output, said_error, true);
-                    self.tested(&test_target(tests), ended, facts);
+                    self.tested(&test_target(tests), ended, of_trial, facts);
                     touched
                         .extend(files_in(tests, |_| false).into_iter().map(|f| (self.file(f), Touch::Run)));
                 } else if goes_on {
@@ -193,7 +201,8 @@ impl Reader {
                 let tells = || !action.shows && outcomes::outcome(&output, false).is_some();
                 if tests || tells() {
                     ended = well;
-                    self.tested(&test_target(action.tests.as_ref().unwrap_or(&step.text)), well, facts);
+                    let target = test_target(action.tests.as_ref().unwrap_or(&step.text));
+                    self.tested(&target, well, of_trial, facts);
                 } else if action.runs {
                     ended = well;
                     facts.ran_well = well;
@@ -207,9 +216,10 @@ impl Reader {
             }
             ActionKind::Submit | ActionKind::Other => {}
         }
-        let tool = step.tool.as_deref().unwrap_or("");
-        let told = intents::Deed { kind: action.kind, tool, text: &step.text, file };
+        let (tool, text) = (step.tool.as_deref().unwrap_or(""), step.text.as_str());
+        let told = intents::Deed { kind: action.kind, tool, text, file };
         pieces.did(&told, &self.past);
+        self.trials.see(step, &action, &files, touch, facts);
         match touch {
             Touch::Edit => self.past.edited(kind, ended),
             Touch::Run => self.past.ended = ended.or(self.past.ended),

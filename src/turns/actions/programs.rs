@@ -14,7 +14,8 @@ pub(super) fn simple_action(simple: &Simple, text: &str, editor: &mut Editor) ->
     let Some(((program, _), arguments)) = words.split_first() else {
         return match target {
             Some(target) => {
-                Action { bodies: simple.heredocs.clone(), ..Action::on(ActionKind::EditFile, Some(target)) }
+                let written = Action::on(ActionKind::EditFile, Some(target));
+                Action { makes: true, bodies: simple.heredocs.clone(), ..written }
             }
             None => Action::of(ActionKind::Other),
         };
@@ -43,7 +44,7 @@ pub(super) fn simple_action(simple: &Simple, text: &str, editor: &mut Editor) ->
         }
     }
     if let Some(target) = target.filter(|_| action.kind != ActionKind::RunTest && !is_log(name)) {
-        action = Action::on(ActionKind::EditFile, Some(target));
+        action = Action { makes: true, ..Action::on(ActionKind::EditFile, Some(target)) };
     }
     if action.kind == ActionKind::EditFile && action.bodies.is_empty() {
         action.bodies = simple.heredocs.clone();
@@ -77,7 +78,7 @@ fn in_place(arguments: &[&str]) -> bool {
 }
 
 /// Whether a script writes a file.
-fn writes(script: &str) -> bool {
+pub(in crate::turns) fn writes(script: &str) -> bool {
     ACTIONS.signs.writes.fit(script)
 }
 
@@ -103,7 +104,7 @@ fn program_action(name: &str, program: &str, plain: &[&str], files: &[&str], edi
             Program::Submit => Action::of(Submit),
             // SWE-agent's editor; `open` needs a file, as `edit` a line range.
             Program::Open => editor.opens(Action::on(ReadFile, first)),
-            Program::Create => editor.opens(Action::on(EditFile, first)),
+            Program::Create => editor.opens(Action { makes: true, ..Action::on(EditFile, first) }),
             Program::Move => editor.stays(Action::of(ReadFile)),
             Program::EditOpen => editor.stays(Action::of(EditFile)),
             Program::Read => Action::on(ReadFile, first),

@@ -24,7 +24,7 @@ pub(super) fn tool_action(step: &Step, tool: &str, arguments: &Arguments, editor
         Tool::Editor => file_editor(arguments),
         Tool::Open => editor.opens(Action::on(ActionKind::ReadFile, arguments.path())),
         Tool::Move => editor.stays(Action::of(ActionKind::ReadFile)),
-        Tool::Create => editor.opens(arguments.edit()),
+        Tool::Create => editor.opens(Action { makes: true, ..arguments.edit() }),
         Tool::EditOpen => editor.stays(arguments.edit()),
         Tool::Read => Action::on(ActionKind::ReadFile, arguments.path()),
         Tool::Edit => arguments.edit(),
@@ -124,6 +124,7 @@ fn file_editor(arguments: &Arguments) -> Action {
     let command = arguments.values.iter().find(|(key, ..)| key == "command");
     match command.and_then(|(_, command, _)| command.as_str()) {
         Some("view") => Action::on(ActionKind::ReadFile, arguments.path()),
+        Some("create") => Action { makes: true, ..arguments.edit() },
         _ => arguments.edit(),
     }
 }
