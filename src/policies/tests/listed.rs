@@ -18,9 +18,9 @@ fn named(cell: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn each_of_46_products_has_a_preset_or_a_reason() {
-    let rows = rows("All 46 policies");
-    assert_eq!(rows.len(), 46);
+fn each_product_has_a_preset_or_a_reason() {
+    let rows = rows("All policies");
+    assert!(rows.len() >= 46, "rows are missing");
     let mut left: Vec<&str> = all().iter().map(|preset| preset.name.as_str()).collect();
     // The text that this project began with is no product.
     left.retain(|name| *name != "seed-hybrid");
@@ -32,7 +32,7 @@ fn each_of_46_products_has_a_preset_or_a_reason() {
         }
         assert!(named(presets).next().is_some() || !why.is_empty(), "neither preset nor reason: {row:?}");
     }
-    assert!(left.is_empty(), "presets that no row names: {left:?}");
+    assert!(left.is_empty(), "add a row to `All policies` in docs/presets.md for {left:?}");
 }
 
 #[test]
