@@ -185,7 +185,10 @@ impl Variant {
 impl Plan {
     /// Reads an experiment file.
     pub fn read(path: &Path, catalogue: &Catalogue) -> anyhow::Result<Self> {
-        let text = reach::text(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = reach::text(path).with_context(|| {
+            let hint = "\nhint: `trajpress show preset NAME > FILE` writes an experiment to begin with";
+            format!("cannot read {}{}", path.display(), if path.exists() { "" } else { hint })
+        })?;
         let mut plan = Self::parse(&path.display().to_string(), &text, catalogue)?;
         if let (Some(data), Some(folder)) = (&plan.data, path.parent()) {
             plan.data = Some(folder.join(data));
