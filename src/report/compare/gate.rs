@@ -176,7 +176,8 @@ mod tests {
     /// Ten clusters of 20 needs each, which gain so much.
     fn gain(of: impl Fn(usize) -> f64) -> Resampled {
         let sums: Vec<[f64; 2]> = (0..10).map(|c| [20.0 * of(c), 20.0]).collect();
-        let gain = Resampled::of(Scale::Score, &sums, vec![0; 10].into(), |s| ratio(s[0], s[1]), |s| s[1]);
+        let gain =
+            Resampled::of(Scale::Score, &sums, vec![0.into(); 10].into(), |s| ratio(s[0], s[1]), |s| s[1]);
         Resampled { n_items: 200, ..gain }
     }
 

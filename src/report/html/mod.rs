@@ -89,7 +89,7 @@ pub(super) fn page(
         ),
         "foot": format!(
             "trajpress {}. A cluster of the statistics is {}. All scores stand in summary.csv and strata.csv beside this page.",
-            env!("CARGO_PKG_VERSION"), summary.population.cluster()
+            env!("CARGO_PKG_VERSION"), summary.cluster()
         ),
         "needs": NEEDS,
         "set": "common",

@@ -166,7 +166,7 @@ impl Terms {
         let measured = if let Some(of_event) = asked.of_event() {
             let mut sums: BTreeMap<u32, Term> = BTreeMap::new();
             for event in events {
-                let [top, bottom] = of_event(event);
+                let [top, bottom] = of_event(event).map(|x| event.weight * x);
                 let trajectory = event.trajectory;
                 let sum = sums.entry(trajectory).or_insert(Term { trajectory, top: 0.0, bottom: 0.0, n: 0 });
                 *sum = Term { top: sum.top + top, bottom: sum.bottom + bottom, n: sum.n + 1, ..*sum };

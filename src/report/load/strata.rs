@@ -27,8 +27,10 @@ pub(super) const COLUMNS: [&str; 12] = [
 ];
 
 /// Rows as plain data, by variant, metric and stratum.
-pub(super) struct Grouped {
+pub(super) struct Grouped<'a> {
     first: usize,
+    /// Sessions that each trajectory stands for.
+    weights: &'a [f64],
     /// Place of a metric's stratum, as rows spell it.
     places: HashMap<String, HashMap<String, usize>>,
     /// Metric and canonical stratum of each place.
@@ -37,9 +39,15 @@ pub(super) struct Grouped {
     series: Vec<Vec<Vec<Score>>>,
 }
 
-impl Grouped {
-    pub(super) fn of(first: usize, n_variants: usize) -> Self {
-        Grouped { first, places: HashMap::new(), names: Vec::new(), series: vec![Vec::new(); n_variants] }
+impl<'a> Grouped<'a> {
+    pub(super) fn of(first: usize, n_variants: usize, weights: &'a [f64]) -> Self {
+        Grouped {
+            first,
+            weights,
+            places: HashMap::new(),
+            names: Vec::new(),
+            series: vec![Vec::new(); n_variants],
+        }
     }
 
     /// Adds the scores of whole cells; `cell` gives the places of a variant and a trajectory, none of a cell that does not count.
@@ -86,7 +94,7 @@ impl Grouped {
                 ceiling: finite(ceiling),
                 atom_bag: finite(atom_bag),
                 chance: finite(chance),
-                weight: finite(weight).unwrap_or(0.0),
+                weight: finite(weight).unwrap_or(0.0) * self.weights[trajectory as usize],
                 n: if n.is_null(row) { 0 } else { n.value(row) },
             });
         }

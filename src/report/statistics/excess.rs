@@ -16,6 +16,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::design::DrawnFrom;
 use super::estimate::{Estimate, ratio};
 use super::inference::Resampled;
 use crate::scores::registry::Scale;
@@ -180,13 +181,13 @@ pub(crate) fn kept(sessions: &[Pair]) -> Estimate {
 /// The sums of each cluster, and its stratum; clusters in order of their numbers.
 fn by_cluster<const K: usize>(
     sessions: impl Iterator<Item = (u32, u32, [f64; K])>,
-) -> (Vec<[f64; K]>, Arc<[u32]>) {
+) -> (Vec<[f64; K]>, Arc<[DrawnFrom]>) {
     let mut sums: BTreeMap<u32, (u32, [f64; K])> = BTreeMap::new();
     for (cluster, stratum, part) in sessions {
         let (_, sum) = sums.entry(cluster).or_insert((stratum, [0.0; K]));
         sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
     }
-    let strata = sums.values().map(|(stratum, _)| *stratum).collect();
+    let strata = sums.values().map(|(stratum, _)| DrawnFrom::from(*stratum)).collect();
     (sums.into_values().map(|(_, sum)| sum).collect(), strata)
 }
 

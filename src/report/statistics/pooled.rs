@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::bootstrap::{Drawn, Resampling};
+use super::design::{DrawnFrom, strata};
 use super::estimate::Estimate;
-use super::inference::{Resampled, scale_of, strata};
+use super::inference::{Resampled, scale_of, sum};
 use crate::report::load::{Score, Stratum, VariantScores};
 use crate::scores;
 use crate::scores::registry::{Column, Entry, Field, Pooled, Scale, Set};
@@ -102,8 +103,10 @@ pub(crate) struct Scores<'a> {
     pub(crate) rows: &'a VariantScores,
     /// Cluster of each trajectory.
     pub(crate) clusters: &'a [u32],
-    /// Stratum of each cluster.
-    pub(crate) strata: &'a [u32],
+    /// Where each cluster was drawn from.
+    pub(crate) drawn: &'a [DrawnFrom],
+    /// Sessions that each trajectory stands for.
+    pub(crate) weights: &'a [f64],
     /// Trajectories that count; all where `None`.
     pub(crate) only: Option<&'a [bool]>,
     pub(crate) resampling: Resampling,
@@ -112,7 +115,7 @@ pub(crate) struct Scores<'a> {
 /// Sums of terms by cluster, and their resamples once somebody asks.
 struct Summed<const K: usize> {
     clusters: Vec<[f64; K]>,
-    strata: Arc<[u32]>,
+    from: Arc<[DrawnFrom]>,
     n_items: u64,
     n_trajectories: usize,
     drawn: OnceCell<Vec<[f64; K]>>,
@@ -126,7 +129,8 @@ impl Scores<'_> {
 
     /// Sums by cluster of the terms of rows.
     fn summed<const K: usize>(&self, rows: &[(&Score, [f64; K])]) -> Summed<K> {
-        let mut clusters: BTreeMap<u32, [f64; K]> = BTreeMap::new();
+        let all = (0..).zip(self.drawn).filter(|(_, drawn)| drawn.is_of_corpus());
+        let mut clusters: BTreeMap<u32, [f64; K]> = all.map(|(c, _)| (c, [0.0; K])).collect();
         let mut trajectories = BTreeSet::new();
         let mut n_items = 0;
         for (score, terms) in rows {
@@ -138,7 +142,7 @@ impl Scores<'_> {
             }
         }
         Summed {
-            strata: clusters.keys().map(|&c| self.strata[c as usize]).collect(),
+            from: clusters.keys().map(|&c| self.drawn[c as usize]).collect(),
             clusters: clusters.into_values().collect(),
             n_items,
             n_trajectories: trajectories.len(),
@@ -154,7 +158,7 @@ impl Scores<'_> {
         statistic: impl Fn(&[f64; K]) -> Option<f64>,
         weight: impl Fn(&[f64; K]) -> f64,
     ) -> Estimate {
-        let pooled = Resampled::of(scale, &of.clusters, of.strata.clone(), &statistic, weight);
+        let pooled = Resampled::of(scale, &of.clusters, of.from.clone(), &statistic, weight);
         let mut pooled = Resampled { n_items: of.n_items, ..pooled };
         if pooled.wants_draws() {
             // Which clusters are drawn hangs on their sums alone, so that all statistics over these share the draws.
@@ -166,11 +170,14 @@ impl Scores<'_> {
 
     /// The sums of each resample.
     fn draws<const K: usize>(&self, pooled: &Resampled, clusters: &[[f64; K]]) -> Vec<[f64; K]> {
-        let mut drawn = Drawn::new(self.resampling, strata(&pooled.strata, &pooled.counts));
-        let weights = drawn.weights(clusters.len());
-        let clusters: Vec<[f64; K]> =
-            clusters.iter().zip(weights).map(|(sums, weight)| sums.map(|x| weight * x)).collect();
-        drawn.sums(&clusters, self.resampling.resamples)
+        let mut drawn = Drawn::new(self.resampling, strata(&pooled.drawn, &pooled.counts));
+        let weighted = |weights: Vec<f64>| -> Vec<[f64; K]> {
+            clusters.iter().zip(weights).map(|(sums, weight)| sums.map(|x| weight * x)).collect()
+        };
+        let known = sum(weighted(drawn.known(clusters.len())).iter());
+        let varying = weighted(drawn.weights(clusters.len()));
+        let sums = drawn.sums(&varying, self.resampling.resamples).into_iter();
+        sums.map(|drawn| sum([&known, &drawn].into_iter())).collect()
     }
 
     /// Rows that count and have a weight, with the terms of their sums.
@@ -217,8 +224,10 @@ impl Scores<'_> {
             lost[row.trajectory as usize] = (row.lost(), row.n);
         }
         let sessions = (0..).zip(lost).filter(|(i, _)| self.only.is_none_or(|only| only[*i as usize]));
-        let sessions =
-            sessions.map(|(trajectory, (lost, n))| (Score { n, ..Score::nothing(trajectory) }, [lost, 1.0]));
+        let sessions = sessions.map(|(trajectory, (lost, n))| {
+            let terms = [lost, self.weights[trajectory as usize]];
+            (Score { n, ..Score::nothing(trajectory) }, terms)
+        });
         let sessions: Vec<(Score, [f64; 2])> = sessions.collect();
         let terms: Vec<(&Score, [f64; 2])> = sessions.iter().map(|(score, terms)| (score, *terms)).collect();
         self.estimate(Scale::Score, &self.summed(&terms), |s| ratio(s[0], s[1]), |s| s[1])
@@ -235,7 +244,8 @@ impl Scores<'_> {
     pub(crate) fn worst(&self, metric: &str, stratum: &str) -> Option<(u32, f64)> {
         let rows = self.get(metric, stratum).iter();
         let rows = rows.filter(|s| self.only.is_none_or(|only| only[s.trajectory as usize]));
-        let lost = rows.map(|s| (s.trajectory, s.lost())).filter(|(_, lost)| *lost > 0.0);
+        let lost = rows.map(|s| (s.trajectory, s.lost() / self.weights[s.trajectory as usize]));
+        let lost = lost.filter(|(_, lost)| *lost > 0.0);
         lost.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))
     }
 

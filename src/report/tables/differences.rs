@@ -424,7 +424,7 @@ mod tests {
                 a.push([hits(needs, share), f64::from(needs)]);
                 b.push([hits(needs, share), f64::from(needs)]);
             }
-            let draws = Draws::new(Resampling { seed: study, resamples: 1 }, vec![0; 25].into());
+            let draws = Draws::new(Resampling { seed: study, resamples: 1 }, vec![0.into(); 25].into());
             let of = |sums| {
                 Series::of(&draws, crate::scores::registry::Scale::Share, vec![sums], 1).counting(25, 100)
             };

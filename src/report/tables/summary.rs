@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use crate::report::figures::{FULL, Point, Undrawn};
 use crate::report::lines::Gathered;
-use crate::report::load::{Population, Prices, Run};
+use crate::report::load::{Corpus, Population, Prices, Run};
 use crate::report::statistics::bootstrap::Resampling;
 use crate::report::statistics::estimate::{Counted, Estimate, ratio};
 use crate::report::statistics::pooled::{Scores, Sets};
@@ -65,6 +65,8 @@ pub(crate) struct Summary {
     /// Sessions of a length, or of an agent.
     pub(crate) parts: Vec<Part>,
     pub(crate) population: Population,
+    /// What the sessions were drawn from, where they were.
+    pub(crate) corpus: Option<Corpus>,
     pub(crate) n_trajectories: usize,
     n_without_repository: usize,
     pub(crate) n_ok_everywhere: usize,
@@ -90,6 +92,7 @@ pub(crate) fn summarise(
     gathered: &mut Gathered,
 ) -> anyhow::Result<Summary> {
     let clusters: Vec<u32> = run.trajectories.iter().map(|t| t.cluster).collect();
+    let weights: Vec<f64> = run.trajectories.iter().map(|t| t.weight).collect();
     let (formats, parts) = (formats(run), parts::of(&run.trajectories));
     let mut rows = Vec::new();
     run.scores(|batch| {
@@ -100,7 +103,8 @@ pub(crate) fn summarise(
                 sets: &sets,
                 rows: scores,
                 clusters: &clusters,
-                strata: &run.strata,
+                drawn: &run.drawn,
+                weights: &weights,
                 only: None,
                 resampling,
             };
@@ -130,6 +134,7 @@ pub(crate) fn summarise(
         formats: format_rows,
         parts,
         population: run.population,
+        corpus: run.corpus,
         n_trajectories: run.trajectories.len(),
         n_without_repository: run.n_without_repository,
         n_ok_everywhere: run.n_ok_everywhere,
@@ -149,6 +154,25 @@ fn formats(run: &Run) -> BTreeMap<String, Vec<bool>> {
 }
 
 impl Summary {
+    /// What a cluster is, and of what the sessions are a sample.
+    pub(crate) fn cluster(&self) -> String {
+        let sampled = self.sampled().map(|told| format!(" (the run is {told})")).unwrap_or_default();
+        self.population.cluster().to_owned() + &sampled
+    }
+
+    /// Of what the sessions are a sample, and what is told of all; none where they are no sample.
+    pub(crate) fn sampled(&self) -> Option<String> {
+        let Corpus { n_sessions, n_strata } = self.corpus?;
+        let told = match self.population {
+            Population::Corpus => "",
+            _ => "; `--population corpus` gives intervals for these alone",
+        };
+        Some(format!(
+            "a sample of {} of {n_sessions} sessions in {n_strata} strata: figures are those of all {n_sessions}, counts of sessions, needs and events those of the sample{told}",
+            self.n_trajectories
+        ))
+    }
+
     /// The points of the headline figure.
     pub(crate) fn points(&self) -> Vec<Point> {
         let (x, y) = (metric(TOKEN_SAVINGS.name), metric("need_retention_common"));

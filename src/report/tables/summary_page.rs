@@ -130,7 +130,7 @@ impl Summary {
                 fixed(share, 4)
             )),
             self.population.name(),
-            self.population.cluster()
+            self.cluster()
         )
     }
 

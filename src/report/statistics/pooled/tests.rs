@@ -34,7 +34,8 @@ fn with<T>(rows: Vec<(&str, &str, Vec<Score>)>, read: impl FnOnce(&Scores) -> T)
     read(&Scores {
         sets: &Sets::of(&rows),
         rows: &rows,
-        strata: &[0; 40],
+        drawn: &[DrawnFrom::from(0); 40],
+        weights: &[1.0; 40],
         clusters: &clusters,
         only: None,
         resampling: RESAMPLING,
