@@ -266,7 +266,9 @@ def main() -> None:
     begun = time.monotonic()
     # Paths of sockets are short.
     at = Path(tempfile.mkdtemp(prefix="tp-", dir="/tmp"))
-    cluster, worst = Cluster(at / "ray"), None
+    cluster = Cluster(at / "ray")
+    # Whoever ends it ends its nodes.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         cluster.start(HEAD)
         place = Place(at)
