@@ -149,6 +149,12 @@ pub(crate) fn lost_a_session(pairs: &[Pair]) -> Estimate {
     a_session(pairs, pairs.iter().map(|pair| pair.n_needs).sum(), |pair| pair.lost[0])
 }
 
+/// The 10th and the 90th percentile of what a session loses; null without sessions.
+pub(crate) fn tenths_lost(pairs: &[Pair]) -> Option<[f64; 2]> {
+    let lost = |at| percentile(pairs.iter().map(|pair| pair.lost[0]).collect(), at);
+    Some([lost(LOW)?, lost(1.0 - LOW)?])
+}
+
 /// Between the two nearest values; null of none.
 fn percentile(mut values: Vec<f64>, at: f64) -> Option<f64> {
     values.sort_by(f64::total_cmp);
@@ -245,6 +251,8 @@ mod tests {
         assert_eq!([40, 60].map(|n| agree(n).told(0.05)), [Told::Open, Told::NotWorse]);
         assert_eq!(Excess::of(&[]).told(0.05), Told::TooLittle);
         assert_eq!((percentile(vec![], 0.1), percentile(vec![3.0, 1.0], 0.1)), (None, Some(1.2)));
+        let lost: Vec<Pair> = (0..11).map(|n| pair(4, [f64::from(n), 0.0])).collect();
+        assert_eq!((tenths_lost(&lost), tenths_lost(&[])), (Some([1.0, 9.0]), None));
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub(crate) mod history;
 mod money;
 mod plot;
 mod rounds;
+mod settings;
 mod sources;
 mod sweep;
 
@@ -26,6 +27,7 @@ use crate::scores::money::TOKEN_SAVINGS;
 pub(crate) use breathing::session;
 pub(crate) use plot::WIDTHS;
 use plot::{Series, Spot, style};
+pub(crate) use settings::{Drawn, settings};
 
 /// What charts are drawn from.
 pub(crate) struct Input<'a> {
