@@ -129,7 +129,10 @@ impl Bench<'_> {
                     kept_tokens: mark.stays.tokens(log, tokenizer),
                     n_steps,
                     shown,
-                    is_shown: !is_of_middle && n_steps > 0 && shown.is_none_or(|share| share >= 0.5),
+                    // Of two in a row the second takes the summary of the first.
+                    is_shown: !is_of_middle
+                        && (n_steps > 0 || i > 0)
+                        && shown.is_none_or(|share| share >= 0.5),
                     invented,
                     n_named,
                     words: typed.gone(0..from, until, (&goes, &is_gone), &mark.summary),

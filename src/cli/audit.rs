@@ -358,7 +358,7 @@ const MEANS: &str = "\nA turn is one call of the model with its results, or word
     is all before the first call. Prompt: the last one before and the first one after; of edits that \
     are counted here, that prompt without the edit and with it. Lost cache: what that prompt cost more than \
     the longer one would have: the one before, read from the cache, with what was logged since, written to it; later calls pay it back by being shorter. Lost: last mentioned before, its \
-    name (of a path the last part) in no prompt since as far as the log shows them, and yet used by the model, which may know or guess it all the same: the fewer steps had named it, the less likely; in no file: in none that was read or edited before. Not there before: what the summary names and no \
+    name (of a path the last part) in no prompt since as far as the log shows them, and yet used by the model, which may know or guess it all the same; what the fewest steps had named comes first; in no file: in none that was read or edited before. Not there before: what the summary names and no \
     step before it does; it may be right all the same. Gone: what the user typed or pasted once, in no prompt word for word. Read again: the tokens of the call and its result, and what writing the one and reading the other once cost.\n";
 
 /// A session by its file; `is_one_of_many` is whether others of the same file are told, too.

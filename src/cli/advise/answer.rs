@@ -132,7 +132,7 @@ impl Answer {
             let bound = if upper < 0.0 { "at least" } else { "at most" };
             let least = excess.least_margin().unwrap_or(0.0);
             return format!(
-                "Of what either could lose it loses {}, {bound} {} (95 %), where {} more are allowed; so many sessions could tell {}. It held on the older sessions, too.",
+                "Of the needs that either could lose it loses {}, {bound} {} (95 %), where {} more are allowed; so many sessions could tell {}. It held on the older sessions, too.",
                 points_beside(value),
                 points_beside(upper),
                 points(self.margin),
@@ -402,7 +402,7 @@ fn loses(of: &Compared) -> String {
     let bounds = of.excess.bounds().filter(|_| of.break_even.is_none() && of.at_best.is_none());
     of.excess.value.zip(bounds).map_or_else(String::new, |(value, (_, upper))| {
         format!(
-            " (it loses {} of what either could lose, surely no more than {})",
+            " (it loses {} of the needs that either could lose, surely no more than {})",
             points_beside(value),
             points_beside(upper)
         )
