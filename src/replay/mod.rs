@@ -48,6 +48,8 @@ pub struct Decision {
     pub n_events: u32,
     pub tokens_full: u64,
     pub tokens_sent: u64,
+    /// What the provider would count of it, of a policy's prompt where the log has usage: single calls are off the fit.
+    pub billed: Option<u64>,
     /// Longest prefix shared with the previous prompt, in whole blocks.
     pub cached_full: u64,
     pub cached_sent: u64,
@@ -290,7 +292,7 @@ struct Replayer<'a> {
     messages: Option<Messages>,
     /// The same as its policy counts single messages, where that is otherwise.
     lengths: Option<Messages>,
-    /// What the provider counts, for policies that go by it.
+    /// What the provider counts, for policies.
     provider: Provider,
 }
 
@@ -391,7 +393,7 @@ impl<'a> Replayer<'a> {
         for messages in [&mut self.messages, &mut self.lengths].into_iter().flatten() {
             messages.append(self.log, &self.context);
         }
-        if self.goes_by_usage() {
+        if self.is_policy() {
             self.provider.append(self.log, self.tokenizer, step);
         }
         self.observer.appended(step);
@@ -518,6 +520,10 @@ impl<'a> Replayer<'a> {
                 n_events: self.run.events.len() as u32,
                 tokens_full: full,
                 tokens_sent: self.context.tokens + recalled,
+                billed: self
+                    .is_policy()
+                    .then(|| self.provider.count(log, turn, self.context.tokens + recalled))
+                    .flatten(),
                 cached_full: previous_full,
                 cached_sent: cached,
                 output_tokens: output.map(|s| u64::from(log.tokens[s as usize])).sum(),
@@ -598,10 +604,14 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Whether it is a policy that goes by what the provider counted. In a bridged log that is of another prompt.
+    /// Whether it is a policy that goes by what the provider counted.
     fn goes_by_usage(&self) -> bool {
-        let by_usage = self.messages.as_ref().is_some_and(Messages::by_usage);
-        by_usage && self.recipe.frame.is_some() && !self.recipe.bridges()
+        self.messages.as_ref().is_some_and(Messages::by_usage) && self.is_policy()
+    }
+
+    /// Whether it is a policy whose prompts the provider's count can tell of. In a bridged log that is of others.
+    fn is_policy(&self) -> bool {
+        self.recipe.frame.is_some() && !self.recipe.bridges()
     }
 
     /// Tells the messages what the provider would count of all that was logged.
