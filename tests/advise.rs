@@ -66,6 +66,11 @@ fn the_cheapest_that_loses_no_more_is_set() {
     assert_eq!((told["reference"].as_str(), told["window"].as_u64()), (Some("newest-that-fit"), Some(6_000)));
     assert_eq!((told["older_sessions"].as_u64(), told["newer_sessions"].as_u64()), (Some(40), Some(40)));
     assert_eq!(told["verdict"], "set", "{told:#}");
+    // What fits is not over the window.
+    assert!(
+        told["all"].as_array().unwrap().iter().all(|of| of["prompts_over_window_by_reference"] == 0),
+        "{told:#}"
+    );
     let set = &told["set"];
     assert!(set["money_saved"].as_f64().unwrap() >= 0.01, "{set:#}");
     assert!(set["needs_lost"].as_f64().unwrap() <= 1.05 * set["needs_lost_by_reference"].as_f64().unwrap());

@@ -258,7 +258,11 @@ pub(super) fn values(policy: &Policy) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::log::Log;
+    use crate::context::needs::Needs;
     use crate::policies::Default as ByDefault;
+    use crate::replay::{Observer, replay};
+    use crate::text::tokens::Tokenizer;
 
     #[test]
     fn what_the_file_names_is_there_and_on_by_default() {
@@ -315,6 +319,27 @@ mod tests {
             told,
             "Compared with `claude-code` (as Claude Code 2.1.331 does), in a window of 100,000 tokens, half of its own, since the logs were compacted where that was full; all that counts tokens is scaled alike."
         );
+    }
+
+    /// A call that goes with the oldest result that fits would make the prompt too long.
+    #[test]
+    fn the_newest_turns_that_fit_do() {
+        struct Nobody;
+        impl Observer for Nobody {}
+        let words = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda";
+        let turn = |i: u32| format!("\naction: write {words} {i}\nobservation: {words} {words} {i}");
+        let log = Log::script(&format!("user: go{}", (0..9).map(turn).collect::<String>()));
+        let tokenizer = Tokenizer::load("o200k").unwrap();
+        let mut n_events = 0;
+        for window in (100..200).step_by(9) {
+            let policy = Policy { window, ..FILE.newest.policy.clone() };
+            let recipe = policy.recipe(1, None).unwrap();
+            let run = replay(&log, &recipe, &tokenizer, &Needs::default(), &mut Nobody).unwrap();
+            let longest = run.decisions.iter().map(|decision| decision.tokens_sent).max();
+            assert!(longest <= Some(window), "{longest:?} {window}");
+            n_events += run.events.len();
+        }
+        assert!(n_events > 20, "{n_events}");
     }
 
     #[test]
