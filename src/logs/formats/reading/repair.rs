@@ -1,5 +1,6 @@
 //! Repair of JSON bytes that a strict parser refuses: invalid UTF-8 and lone surrogate escapes
-//! become U+FFFD, `NaN` and `Infinity` become null, and several values written on one line are told apart.
+//! become U+FFFD, `NaN` and `Infinity` become null, escapes that are none and bare control characters are taken as they stand,
+//! and several values written on one line are told apart.
 //!
 //! Only used after a parse failed, so that clean logs pay nothing.
 
@@ -11,6 +12,7 @@ pub(crate) struct Repairs {
     pub(crate) invalid_utf8: u64,
     pub(crate) lone_surrogates: u64,
     pub(crate) not_finite: u64,
+    pub(crate) bare: u64,
 }
 
 /// Returns the repaired bytes, or nothing when there was nothing to repair.
@@ -34,6 +36,11 @@ pub(crate) fn repair(bytes: &[u8]) -> Option<(Vec<u8>, Repairs)> {
     if let Some((text, n)) = replace_not_finite(&out) {
         out = text;
         repairs.not_finite = n;
+    }
+    // Of torn text nobody knows where its strings are.
+    if let Some((text, n)) = escape_bare(&out).filter(|(text, _)| is_json(text)) {
+        out = text;
+        repairs.bare = n;
     }
     (repairs != Repairs::default()).then_some((out, repairs))
 }
@@ -121,6 +128,40 @@ fn replace_not_finite(bytes: &[u8]) -> Option<(Vec<u8>, u64)> {
     (n > 0).then_some((out, n))
 }
 
+/// Escapes what cannot stand in a string: control characters, and backslashes that begin no escape. Who takes secrets out of a
+/// file as text leaves such: of `\nme@example.com` the backslash alone stays.
+fn escape_bare(bytes: &[u8]) -> Option<(Vec<u8>, u64)> {
+    let mut out = Vec::with_capacity(bytes.len() + 64);
+    let (mut copied, mut at, mut n, mut is_string) = (0, 0, 0, false);
+    while let Some(&byte) = bytes.get(at) {
+        let escaped = match byte {
+            b'"' => {
+                is_string = !is_string;
+                None
+            }
+            b'\\' if is_string => match bytes.get(at + 1) {
+                Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                    at += 1;
+                    None
+                }
+                Some(b'u') if escape(bytes, at).is_some() => None,
+                _ => Some("\\\\".to_owned()),
+            },
+            0..0x20 if is_string => Some(format!("\\u{byte:04x}")),
+            _ => None,
+        };
+        if let Some(escaped) = escaped {
+            out.extend_from_slice(&bytes[copied..at]);
+            out.extend_from_slice(escaped.as_bytes());
+            copied = at + 1;
+            n += 1;
+        }
+        at += 1;
+    }
+    out.extend_from_slice(&bytes[copied..]);
+    (n > 0).then_some((out, n))
+}
+
 /// The code of a `\uXXXX` escape that begins at `start`.
 fn escape(bytes: &[u8], start: usize) -> Option<u32> {
     let part = bytes.get(start..start + 6)?;
@@ -174,6 +215,23 @@ pub(crate) fn value_end(bytes: &[u8], start: usize) -> Option<usize> {
             Some(start + stop.unwrap_or(rest.len()).max(1))
         }
     }
+}
+
+/// The whole values that a text begins with, each alone, and what stands behind them.
+pub(crate) fn documents(text: &[u8]) -> Vec<&[u8]> {
+    let (mut found, mut at) = (Vec::new(), padding(text));
+    while let Some(end) = value_end(text, at).filter(|end| is_json(&text[at..*end])) {
+        found.push(&text[at..end]);
+        at = end + padding(&text[end..]);
+    }
+    found.extend((at < text.len()).then(|| &text[at..]));
+    found
+}
+
+/// Whether a text begins with a whole value: what stands behind it is another one, and no damage of it.
+pub(crate) fn begins_whole(text: &[u8]) -> bool {
+    let start = padding(text);
+    value_end(text, start).is_some_and(|end| is_json(&text[start..end]))
 }
 
 /// The name of the field in which a stream of events has its data.
@@ -401,6 +459,24 @@ mod tests {
         assert_eq!(fixed, br#"{"a":null,"b":[null, null],"c":"NaN \" NaN","d":-1}"#);
         assert_eq!(repairs.not_finite, 3);
         assert!(repair(br#"{"a":"NaN"}"#).is_none() && repair(br#"{"a":NaNa}"#).is_none());
+    }
+
+    #[test]
+    fn what_cannot_stand_in_a_string_is_taken_as_it_stands() {
+        for (text, whole, n) in [
+            (
+                r#"{"a":"x:\***@***.*** \n \\ \" \u00e4","b":[]}"#,
+                r#"{"a":"x:\\***@***.*** \n \\ \" \u00e4","b":[]}"#,
+                1,
+            ),
+            ("[\"a\tb\nc\",\t1]", "[\"a\\u0009b\\u000ac\",\t1]", 2),
+            (r#"["\u12","it\'s"]"#, r#"["\\u12","it\\'s"]"#, 2),
+        ] {
+            let (fixed, repairs) = repair(text.as_bytes()).unwrap();
+            assert_eq!((String::from_utf8(fixed).unwrap().as_str(), repairs.bare), (whole, n));
+        }
+        // Torn text stays as it is.
+        assert!(repair(b"{\"a\":\"x\n{\"b\":\"\\q\"}").is_none());
     }
 
     #[test]
