@@ -66,22 +66,6 @@ fn formats_are_told_by_content() {
             "{\"working_dir\":\"/w\",\"description\":\"d\"}\n{\"role\":\"user\",\"content\":[]}\n",
             "goose-lines Lines",
         ),
-        (
-            r#"{"eventName":"chat","schema":"0.2.0","userAgent":"a","prompt":"p","completion":"c"}"#,
-            "label: continue-dev-data",
-        ),
-        (r#"{"prompt":"p","completion":"c","completionOptions":{}}"#, "label: continue-dev-data"),
-        (r#"{"type":"text","sessionID":"s","part":{"type":"text","text":"x"}}"#, "opencode-events Lines"),
-        (
-            "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s\"}\n{\"type\":\"tool_call\",\"subtype\":\"started\",\"call_id\":\"c\",\"tool_call\":{},\"session_id\":\"s\"}\n",
-            "cursor-stream Lines",
-        ),
-        (r#"{"type":"init","session_id":"s","model":"m"}"#, "gemini-stream Lines"),
-        (r#"{"type":"tool_use","tool_name":"f","tool_id":"f-1","parameters":{}}"#, "gemini-stream Lines"),
-        (
-            "{\"type\":\"message\",\"role\":\"user\",\"content\":\"x\"}\n{\"type\":\"init\",\"session_id\":\"s\",\"model\":\"m\"}\n",
-            "gemini-stream Lines",
-        ),
         (r#"{"version":1,"agent":"lead","sessionId":"s","messages":[]}"#, "cline-sdk Document"),
         (r#"[{"role":"user","content":[],"ts":1}]"#, "roo-code Document"),
         (r#"[{"ts":1,"type":"say","say":"text","text":"x"}]"#, "roo-code Document"),
@@ -99,6 +83,30 @@ fn formats_are_told_by_content() {
     assert_eq!(name("a text\n{\"a\":1}\n[cut\n"), "no log: JSON of no known format");
     assert_eq!(name("\u{0}\u{1}\u{2}"), "bad: binary file");
     assert_eq!(name(" \n "), "bad: nothing but white space");
+}
+
+#[test]
+fn what_agents_print_is_told_by_content() {
+    for (text, told) in [
+        (
+            r#"{"eventName":"chat","schema":"0.2.0","userAgent":"a","prompt":"p","completion":"c"}"#,
+            "label: continue-dev-data",
+        ),
+        (r#"{"prompt":"p","completion":"c","completionOptions":{}}"#, "label: continue-dev-data"),
+        (r#"{"type":"text","sessionID":"s","part":{"type":"text","text":"x"}}"#, "opencode-events Lines"),
+        (
+            "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s\"}\n{\"type\":\"tool_call\",\"subtype\":\"started\",\"call_id\":\"c\",\"tool_call\":{},\"session_id\":\"s\"}\n",
+            "cursor-stream Lines",
+        ),
+        (r#"{"type":"init","session_id":"s","model":"m"}"#, "gemini-stream Lines"),
+        (r#"{"type":"tool_use","tool_name":"f","tool_id":"f-1","parameters":{}}"#, "gemini-stream Lines"),
+        (
+            "{\"type\":\"message\",\"role\":\"user\",\"content\":\"x\"}\n{\"type\":\"init\",\"session_id\":\"s\",\"model\":\"m\"}\n",
+            "gemini-stream Lines",
+        ),
+    ] {
+        assert_eq!(name(text), told, "{text}");
+    }
 }
 
 #[test]
