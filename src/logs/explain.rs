@@ -78,7 +78,6 @@ pub fn explain(path: &Path, options: &Options) -> anyhow::Result<Explained> {
     }
     if let Some(envelope) = jobs::enveloped(&inputs[0]).with_context(cannot)? {
         (told.recognised, told.is_envelope) = (envelope, true);
-        return Ok(told);
     }
     told.mapping = first_mapping(path).with_context(cannot)?;
     if let Some(text) = &told.mapping {
