@@ -165,7 +165,7 @@ impl Lines {
             line.cells[trajectory] && only.is_none_or(|only| only[trajectory])
         };
         let mut trajectories = BTreeSet::new();
-        let mut n_items = 0;
+        let (mut n_items, mut n_kept) = (0, Some(0));
         let seeds: Vec<Vec<[f64; 2]>> = line
             .terms
             .iter()
@@ -176,14 +176,16 @@ impl Lines {
                     *sum = [sum[0] + term.top, sum[1] + term.bottom];
                     trajectories.insert(term.trajectory);
                     n_items += u64::from(term.n);
+                    n_kept = n_kept.zip(term.n_kept).map(|(all, kept)| all + u64::from(kept));
                 }
                 sums
             })
             .collect();
-        let n_items = n_items / seeds.len() as u64;
+        let n_seeds = seeds.len() as u64;
+        let counted = (n_items / n_seeds, n_kept.map(|kept| kept / n_seeds));
         let scale = line.terms.iter().find_map(|terms| Some(terms.by_measure.get(measure)?.scale));
         Series::of(&self.draws, scale.unwrap_or(Scale::Share), seeds, line.stream)
-            .counting(trajectories.len(), n_items)
+            .counting(trajectories.len(), counted)
     }
 
     /// The scores that several readers gave, by each.

@@ -171,6 +171,8 @@ pub(crate) struct Score {
     pub(crate) chance: Option<f64>,
     pub(crate) weight: f64,
     pub(crate) n: u64,
+    /// Of these items those that were kept, each counted once; none where nobody counted.
+    pub(crate) n_kept: Option<u64>,
 }
 
 /// Whole-cell scores of a variant by metric and canonical stratum, in order of trajectories.

@@ -120,10 +120,10 @@ impl Series {
         Series { pooled: Resampled { draws, ..pooled }, clusters, n_trajectories: 0 }
     }
 
-    /// The same with this many needs, or whatever the score counts.
-    pub(crate) fn counting(mut self, n_trajectories: usize, n_items: u64) -> Self {
+    /// The same with this many needs, or whatever the score counts, and how many of them were kept.
+    pub(crate) fn counting(mut self, n_trajectories: usize, (n_items, n_kept): (u64, Option<u64>)) -> Self {
         self.n_trajectories = n_trajectories;
-        self.pooled.n_items = n_items;
+        (self.pooled.n_items, self.pooled.n_kept) = (n_items, n_kept);
         self
     }
 

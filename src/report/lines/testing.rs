@@ -22,6 +22,7 @@ impl Line {
                 top: value * weight,
                 bottom: *weight,
                 n: *weight as u32,
+                n_kept: None,
             };
             scores.iter().enumerate().map(term).collect()
         };

@@ -11,7 +11,7 @@ use super::{Score, VariantScores};
 pub(super) const KEYS: [&str; 2] = ["variant", "trajectory"];
 
 /// What is read of scores.
-pub(super) const COLUMNS: [&str; 12] = [
+pub(super) const COLUMNS: [&str; 13] = [
     "variant",
     "trajectory",
     "event",
@@ -24,6 +24,7 @@ pub(super) const COLUMNS: [&str; 12] = [
     "chance",
     "weight",
     "n",
+    "n_kept",
 ];
 
 /// Rows as plain data, by variant, metric and stratum.
@@ -60,6 +61,8 @@ impl Grouped {
         let (value, floor, ceiling) = (value?, floor?, ceiling?);
         let (atom_bag, chance, weight) = (atom_bag?, chance?, weight?);
         let (event, n) = (column("event")?, column("n")?.as_primitive::<UInt64Type>());
+        // Rows of an earlier version count none.
+        let n_kept = rows.column_by_name("n_kept").map(|c| c.as_primitive::<UInt64Type>());
         // Rows of a cell stand together.
         let mut last: Option<(&str, &str, Option<(usize, u32)>)> = None;
         for row in (0..rows.num_rows()).filter(|&row| event.is_null(row)) {
@@ -88,6 +91,7 @@ impl Grouped {
                 chance: finite(chance),
                 weight: finite(weight).unwrap_or(0.0),
                 n: if n.is_null(row) { 0 } else { n.value(row) },
+                n_kept: n_kept.filter(|c| c.is_valid(row)).map(|c| c.value(row)),
             });
         }
         Ok(())

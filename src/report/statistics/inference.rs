@@ -22,7 +22,7 @@
 //! Source: Rust and Rao, "Variance estimation for complex surveys using replication techniques" (Statistical
 //! Methods in Medical Research 1996); n_eff as in Kish, "Survey Sampling" (1965).
 
-use super::estimate::{Counted, Estimate, ratio};
+use super::estimate::{ALIKE, Counted, Estimate, ratio};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -147,6 +147,8 @@ pub(crate) struct Resampled {
     pub(crate) n_eff: f64,
     /// Needs, decisions or whatever is counted.
     pub(crate) n_items: u64,
+    /// Of these those that a share speaks of, each counted once; none where nobody counted.
+    pub(crate) n_kept: Option<u64>,
     /// By resample; may be empty where n_eff is small.
     pub(crate) draws: Vec<f64>,
 }
@@ -184,6 +186,7 @@ impl Resampled {
             counts,
             strata: strata_of,
             n_items: 0,
+            n_kept: None,
             draws: Vec::new(),
         }
     }
@@ -230,7 +233,17 @@ impl Resampled {
         let n_eff = parts.clone().map(|p| p.n_eff).reduce(f64::min).unwrap_or(0.0);
         let n_items = parts.clone().map(|p| p.n_items).min().unwrap_or(0);
         let strata = parts.clone().next().map_or_else(|| Arc::from([]), |p| p.strata.clone());
-        Resampled { scale: Scale::Score, value, jackknife, counts, strata, n_eff, n_items, draws }
+        Resampled {
+            scale: Scale::Score,
+            value,
+            jackknife,
+            counts,
+            strata,
+            n_eff,
+            n_items,
+            n_kept: None,
+            draws,
+        }
     }
 
     /// Clusters with a part in it.
@@ -256,7 +269,8 @@ impl Resampled {
     pub(crate) fn estimate(&self) -> Estimate {
         let n_clusters = self.n_clusters();
         let n_eff = (n_clusters > 0).then_some(self.n_eff);
-        let known = Estimate { n_clusters, n_eff, n_items: self.n_items, ..Estimate::default() };
+        let (n_items, n_kept) = (self.n_items, self.n_kept);
+        let known = Estimate { n_clusters, n_eff, n_items, n_kept, ..Estimate::default() };
         let because = |reason| Estimate { reason: Some(reason), ..known.clone() };
         let Some(value) = self.value else {
             return because(if n_clusters == 0 { "no data" } else { "denominator is 0" }.to_owned());
@@ -264,7 +278,9 @@ impl Resampled {
         if let Some(reason) = self.lacking() {
             return match self.scale {
                 Scale::Amount => Estimate { value: Some(value), ..because(reason) },
-                Scale::Share => Estimate { counted: counted(value, self.n_items), ..because(reason) },
+                Scale::Share => {
+                    Estimate { counted: n_kept.and_then(|kept| counted(kept, n_items)), ..because(reason) }
+                }
                 Scale::Score => because(reason),
             };
         }
@@ -300,7 +316,7 @@ impl Resampled {
         let inside = value > SAME && value < 1.0 - SAME;
         match self.scale {
             Scale::Share if agree || !inside => Ok(Spread::Wilson),
-            _ if agree => Err("all clusters agree: no spread to tell an interval from".to_owned()),
+            _ if agree => Err(format!("{ALIKE}: no spread to tell an interval from")),
             _ if self.wants_draws() && bootstrap::defined(&self.draws).is_ok() => Ok(Spread::Bca),
             Scale::Share => Ok(Spread::Logit(se / (value * (1.0 - value)))),
             _ => Ok(Spread::Plain(se)),
@@ -369,9 +385,9 @@ pub(crate) fn too_few(n_eff: f64) -> Option<String> {
     (n_eff < MIN_N_EFF - 1e-9).then(|| format!("n_eff is {n_eff:.2}, under {MIN_N_EFF}"))
 }
 
-fn counted(value: f64, n: u64) -> Option<Counted> {
-    let share = value.clamp(0.0, 1.0);
-    (n > 0).then(|| Counted { kept: (share * n as f64).round() as u64, n, interval: wilson(share, n as f64) })
+fn counted(kept: u64, n: u64) -> Option<Counted> {
+    let share = || (kept as f64 / n as f64).min(1.0);
+    (n > 0).then(|| Counted { kept, n, interval: wilson(share(), n as f64) })
 }
 
 #[cfg(test)]

@@ -71,12 +71,27 @@ impl Score {
     /// A trajectory without such a score.
     fn nothing(trajectory: u32) -> Self {
         let (value, floor, ceiling, atom_bag, chance) = (None, None, None, None, None);
-        Score { trajectory, value, floor, ceiling, atom_bag, chance, weight: 0.0, n: 0 }
+        Score { trajectory, value, floor, ceiling, atom_bag, chance, weight: 0.0, n: 0, n_kept: None }
     }
 
-    /// The weight of what is missing.
+    /// Items kept, each counted once: as the row counts them, or where all weigh 1 as its value says.
+    pub(crate) fn kept(&self) -> Option<u64> {
+        let n = self.n as f64;
+        let is_even = (self.weight - n).abs() < 1e-6;
+        self.n_kept.or_else(|| self.value.filter(|_| is_even).map(|x| (x * n).round() as u64))
+    }
+
+    /// What is missing, and of how much: items where they are counted one by one, else weight.
+    fn lost_of(&self) -> (f64, f64) {
+        match (self.value, self.n_kept) {
+            (None, _) => (0.0, 0.0),
+            (_, Some(kept)) => ((self.n - kept.min(self.n)) as f64, self.n as f64),
+            (Some(x), None) => ((1.0 - x) * self.weight, self.weight),
+        }
+    }
+
     fn lost(&self) -> f64 {
-        self.value.map_or(0.0, |x| (1.0 - x) * self.weight)
+        self.lost_of().0
     }
 
     /// Top and bottom of what a row adds to the pooled value of a field.
@@ -114,6 +129,7 @@ struct Summed<const K: usize> {
     clusters: Vec<[f64; K]>,
     strata: Arc<[u32]>,
     n_items: u64,
+    n_kept: Option<u64>,
     n_trajectories: usize,
     drawn: OnceCell<Vec<[f64; K]>>,
 }
@@ -128,10 +144,11 @@ impl Scores<'_> {
     fn summed<const K: usize>(&self, rows: &[(&Score, [f64; K])]) -> Summed<K> {
         let mut clusters: BTreeMap<u32, [f64; K]> = BTreeMap::new();
         let mut trajectories = BTreeSet::new();
-        let mut n_items = 0;
+        let (mut n_items, mut n_kept) = (0, Some(0));
         for (score, terms) in rows {
             trajectories.insert(score.trajectory);
             n_items += score.n;
+            n_kept = n_kept.zip(score.kept()).map(|(all, kept)| all + kept);
             let sums = clusters.entry(self.clusters[score.trajectory as usize]).or_insert([0.0; K]);
             for (sum, term) in sums.iter_mut().zip(terms) {
                 *sum += term;
@@ -141,6 +158,7 @@ impl Scores<'_> {
             strata: clusters.keys().map(|&c| self.strata[c as usize]).collect(),
             clusters: clusters.into_values().collect(),
             n_items,
+            n_kept,
             n_trajectories: trajectories.len(),
             drawn: OnceCell::new(),
         }
@@ -155,7 +173,7 @@ impl Scores<'_> {
         weight: impl Fn(&[f64; K]) -> f64,
     ) -> Estimate {
         let pooled = Resampled::of(scale, &of.clusters, of.strata.clone(), &statistic, weight);
-        let mut pooled = Resampled { n_items: of.n_items, ..pooled };
+        let mut pooled = Resampled { n_items: of.n_items, n_kept: of.n_kept, ..pooled };
         if pooled.wants_draws() {
             // Which clusters are drawn hangs on their sums alone, so that all statistics over these share the draws.
             let sums = of.drawn.get_or_init(|| self.draws(&pooled, &of.clusters));
@@ -206,10 +224,13 @@ impl Scores<'_> {
         let terms = self.terms(rows, |s| s.terms(field));
         let scale = field.scale(scores::find(metric).map_or(Scale::Share, |score| score.scale));
         let scale = scale_of(scale, terms.iter().map(|(_, terms)| terms));
-        self.estimate(scale, &self.summed(&terms), |s| ratio(s[0], s[1]), |s| s[1])
+        let mut summed = self.summed(&terms);
+        // What others would have kept is no count.
+        summed.n_kept = summed.n_kept.filter(|_| field == Field::Value);
+        self.estimate(scale, &summed, |s| ratio(s[0], s[1]), |s| s[1])
     }
 
-    /// What the mean session lost: sum w (1 - x) over sessions, those without such items included.
+    /// What the mean session lost: items, or weight, over sessions, those without such items included.
     pub(crate) fn lost(&self, metric: &str, stratum: &str) -> Estimate {
         let rows = self.get(metric, stratum);
         let mut lost = vec![(0.0, 0); self.clusters.len()];
@@ -228,7 +249,7 @@ impl Scores<'_> {
     pub(crate) fn lost_of(&self, metric: &str, stratum: &str) -> (f64, f64) {
         let rows = self.get(metric, stratum).iter().filter(|s| s.value.is_some());
         let rows = rows.filter(|s| self.only.is_none_or(|only| only[s.trajectory as usize]));
-        rows.fold((0.0, 0.0), |(lost, of), s| (lost + s.lost(), of + s.weight))
+        rows.map(Score::lost_of).fold((0.0, 0.0), |all, (lost, of)| (all.0 + lost, all.1 + of))
     }
 
     /// The trajectory that lost most, and how much.

@@ -371,6 +371,7 @@ impl Ground<'_> {
             counts,
             strata: draws.strata.clone(),
             n_items: n_events,
+            n_kept: None,
             draws: (0..draws.n_resamples())
                 .map(|i| share(&sum(&|c| draws.share(c, i))).unwrap_or(f64::NAN))
                 .collect(),

@@ -54,12 +54,12 @@ fn clusters_that_agree_have_no_width_of_zero() {
 fn below_the_minimum_nothing_is_told_but_counts() {
     // 3 of 4 in one cluster: (4 * 3 + 90)^2 / (4 * 9 + 8100).
     let lopsided = [[9.0, 90.0], [1.0, 3.0], [1.0, 3.0], [1.0, 3.0], [1.0, 3.0]];
-    let of = pooled(&lopsided, vec![0; 5]);
+    let of = Resampled { n_kept: Some(900), ..pooled(&lopsided, vec![0; 5]) };
     close(of.n_eff, 102.0 * 102.0 / 8_136.0, 1e-12);
     let e = of.estimate();
     assert_eq!((e.value, e.interval, of.p_value()), (None, None, None));
     assert_eq!(e.reason.as_deref(), Some("n_eff is 1.28, under 4"));
-    assert_eq!(e.counted.unwrap().n, 1_000);
+    assert_eq!(e.counted.map(|c| (c.kept, c.n)), Some((900, 1_000)));
     let tokens = Resampled { scale: Scale::Amount, ..of };
     assert_eq!((tokens.estimate().value, tokens.estimate().interval), (Some(13.0 / 102.0), None));
     let empty = pooled(&[], vec![]).estimate();
