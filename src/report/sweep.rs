@@ -1,6 +1,6 @@
 //! The figure of a sweep: needs kept over tokens saved, a point a setting.
 
-use super::figures::{Point, Undrawn, retention_savings};
+use super::figures::{Point, Styles, Undrawn, retention_savings};
 use super::load::Population;
 use super::statistics::estimate::Estimate;
 
@@ -34,6 +34,6 @@ pub(crate) fn figure(all: &[Drawn]) -> anyhow::Result<(String, Vec<u8>)> {
             _ => undrawn.unscored += 1,
         }
     }
-    let [figure, _] = retention_savings(&points, undrawn, "3", Population::These.name());
+    let [figure, _] = retention_savings(&points, &Styles::new(), undrawn, ("3", Population::These.name()));
     Ok((figure.svg()?, figure.png()?))
 }
