@@ -11,7 +11,7 @@ NATIVE := source tests/native.sh &&
 export PORTABLE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build wheel wheel-test run test soak cluster-test differential formats peers lint coverage bench figures clean
+.PHONY: help setup build wheel wheel-test run test soak cluster-test cloud-test differential formats peers lint coverage bench figures clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -69,9 +69,13 @@ soak: setup ## Attack the program at length: kills, mutants, flipped bits, two w
 		echo "== soak: $$SECONDS s, $$([ $$bad = 0 ] && echo all held || echo NOT all held)"; exit $$bad
 
 cluster-test: build ## Do a run on three Ray nodes of this machine while nodes, drivers and workers are killed; 5 minutes
-	@test -d $(TARGET)/ray/ray || python3 -m pip install --quiet --disable-pip-version-check --target $(TARGET)/ray \
-		"$$(grep -o 'ray==[0-9.]*' pyproject.toml)" pyarrow
+	@bash tests/cluster/install.sh $(TARGET)/ray
 	PYTHONPATH=$(TARGET)/ray python3 tests/cluster/try.py $(BIN)
+
+cloud-test: setup ## Do a run in a bucket of an S3 server on this machine; builds with the feature `cloud`: some 60 crates and this one anew
+	@test -d $(TARGET)/moto/moto || python3 -m pip install --quiet --disable-pip-version-check --target $(TARGET)/moto 'moto[server]==5.2.5'
+	$(NATIVE) $(CARGO) test --release --locked --features cloud --lib --bins --no-run
+	$(NATIVE) PYTHONPATH=$(TARGET)/moto python3 tests/cluster/s3.py $(BIN) $(CARGO) test --release --locked --features cloud --lib -- files::shared
 
 differential: ## Drive the real libraries with the same message lists and record what stands in the prompt
 	@bash tests/differential/run.sh

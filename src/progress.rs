@@ -37,6 +37,7 @@ fn how() -> How {
 pub enum Unit {
     Bytes,
     StepVariants,
+    Variants,
 }
 
 impl Unit {
@@ -44,13 +45,23 @@ impl Unit {
         match self {
             Unit::Bytes => "bytes",
             Unit::StepVariants => "step-variants",
+            Unit::Variants => "variants",
+        }
+    }
+
+    /// What stands behind a number of it.
+    fn behind(self) -> &'static str {
+        match self {
+            Unit::Bytes => "",
+            Unit::StepVariants => " step-variants",
+            Unit::Variants => " variants",
         }
     }
 
     fn shown(self, n: u64) -> String {
         match self {
             Unit::Bytes => DecimalBytes(n).to_string(),
-            Unit::StepVariants => HumanCount(n).to_string(),
+            Unit::StepVariants | Unit::Variants => HumanCount(n).to_string(),
         }
     }
 }
@@ -144,7 +155,7 @@ impl Meter {
         let rate = self.unit.shown((self.done.load(Ordering::Relaxed) as f64 / passed) as u64);
         let doing = if doing.is_empty() { self.stage } else { doing };
         let left = HumanDuration(Duration::from_secs_f64(left.min(1e9)));
-        let unit = if self.unit == Unit::Bytes { "" } else { " step-variants" };
+        let unit = self.unit.behind();
         tracing::info!("{doing}: {done} of {total}{unit}, {rate}/s, {left} left");
     }
 
@@ -173,10 +184,7 @@ fn bar(stage: &str, unit: Unit, total: u64) -> ProgressBar {
     };
     let style = ProgressStyle::with_template(&format!(
         "{{msg}} {{wide_bar}} {{at}}/{{of}}{}, {{rate}}/s, {{eta}} left",
-        match unit {
-            Unit::Bytes => "",
-            Unit::StepVariants => " step-variants",
-        }
+        unit.behind()
     ))
     .expect("the template holds known keys only")
     .with_key("at", move |state: &ProgressState, out: &mut dyn std::fmt::Write| shown(out, state.pos()))

@@ -25,6 +25,10 @@ pub enum OneOrMore {
 }
 
 impl OneOrMore {
+    pub fn is_empty(&self) -> bool {
+        matches!(self, OneOrMore::More(more) if more.is_empty())
+    }
+
     pub fn into_vec(self) -> Vec<String> {
         match self {
             OneOrMore::One(one) => vec![one],

@@ -1,11 +1,12 @@
 //! Table `showcase`: the events that took most of what was needed later, with their text, for people who read.
 //!
 //! They are found by the scores of a finished run and replayed once more. Texts are redacted by what their whole log tells.
-//! What a variant shows stands in RUN/parts/showcase under a hash of all that decides it, and is taken over by the next run there.
+//! What a variant shows of a session stands in RUN/parts/showcase under a hash of all that decides it, and is taken over by the next
+//! run there.
 
 use std::borrow::{Borrow, Cow};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,22 +16,23 @@ use rayon::prelude::*;
 use crate::context::log::Log;
 use crate::context::needs::Need;
 use crate::context::{Block, Content, Piece, speaker};
-use crate::experiment::cell::{Account, Accounts, Models, Shelf, Which, accounts};
+use crate::experiment::cell::{Account, Models, Shelf, Which, accounts};
 use crate::experiment::{Contents, Dataset, Plan, Variant};
 use crate::export::camera::Shot;
 use crate::export::words::Words;
 use crate::files::{reach, seal};
 use crate::scores::retention::NEED_RETENTION;
-use crate::store::{self, Row as _, ScoreValue, ShowcaseRow, TableReader, TableWriter};
+use crate::store::{self, Row as _, ScoreValue, ShowcaseRow, TableReader, TableWriter, TrajectoryKey};
 use crate::strategies;
 use crate::trajectory::Role;
 
 /// Raised when other events are shown of the same replays, or their texts are cut or redacted in another way.
-const VERSION: u32 = 1;
-/// Variants at most, events of each, and sessions that are replayed for them.
+const VERSION: u32 = 2;
+/// Variants at most, events of each, sessions that are replayed for them, and other formats of log that add their worst event.
 const VARIANTS: usize = 12;
 const EVENTS: usize = 5;
-const SESSIONS: usize = 3;
+const SESSIONS: usize = 6;
+const FORMATS: usize = 3;
 /// Reference tail of the headline, in turns, where a run has it.
 const TAIL: u32 = 10;
 /// Characters of a text, of one that is there as it was, and of all of an event, at most.
@@ -53,48 +55,34 @@ pub fn write(
     if reach::is_there(&path)? {
         return Ok(0);
     }
-    let tail = if plan.reference_tails.contains(&TAIL) {
-        TAIL
-    } else {
-        plan.reference_tails.iter().copied().max().unwrap_or(0)
-    };
+    let tail = tail(plan);
     let variants = shown(plan)?;
-    let worst = worst(&run.join(format!("{}.parquet", ScoreValue::TABLE)), &variants, tail)?;
+    let formats: HashMap<String, String> =
+        store::read::<TrajectoryKey>(&run.join(format!("{}.parquet", TrajectoryKey::TABLE)))?
+            .into_iter()
+            .map(|row| (row.trajectory, row.format))
+            .collect();
+    let worst = worst(&run.join(format!("{}.parquet", ScoreValue::TABLE)), &variants, tail, &formats)?;
     let index: HashMap<&str, usize> =
         data.entries().iter().enumerate().map(|(at, entry)| (entry.id.as_str(), at)).collect();
-    let sessions = |variant: &Variant| -> Vec<(f64, usize)> {
+    let sessions = |variant: &Variant| -> Vec<Session> {
         let worst = worst.get(&variant.id).into_iter().flatten();
-        worst.filter_map(|(lost, id)| Some((*lost, *index.get(id.as_str())?))).collect()
+        let session = |of: &Lossy| {
+            let format = formats.get(&of.1).map_or("", String::as_str);
+            Some(Session { lost: of.0, index: *index.get(of.1.as_str())?, format })
+        };
+        worst.filter_map(session).collect()
     };
-    let replayed: Vec<usize> =
-        variants.iter().flat_map(|v| sessions(v)).map(|(_, session)| session).collect();
+    let replayed: Vec<usize> = variants.iter().flat_map(|v| sessions(v)).map(|of| of.index).collect();
     let contents = Contents::new(plan, data, &replayed)?;
     let parts = run.join("parts").join(ShowcaseRow::TABLE);
     fs::create_dir_all(&parts).with_context(|| format!("cannot make {}", parts.display()))?;
-    let part = |variant: &Variant| -> anyhow::Result<(PathBuf, Vec<ShowcaseRow>)> {
-        let sessions = sessions(variant);
-        let mut hash = blake3::Hasher::new();
-        let version = env!("CARGO_PKG_VERSION");
-        hash.update(format!("{VERSION} {version} {tail} {raw} {}", variant.id).as_bytes());
-        sessions.iter().for_each(|&(_, session)| {
-            hash.update(contents.cell(session, variant).as_bytes());
-        });
-        let path = parts.join(format!("{}.parquet", &hash.finalize().to_hex()[..32]));
-        if let Ok(rows) = store::read(&path) {
-            return Ok((path, rows));
-        }
-        let (events, is_whole) = events((data, plan, shelf), variant, sessions, models, tail, raw);
-        if is_whole {
-            write_table(&path, events.iter().cloned())?;
-        }
-        Ok((path, events.concat()))
-    };
-    let told: Vec<(PathBuf, Vec<ShowcaseRow>)> =
-        variants.par_iter().map(|variant| part(variant)).collect::<anyhow::Result<_>>()?;
-    let rows = told.iter().flat_map(|(_, rows)| rows.chunk_by(|a, b| key(a) == key(b)));
-    let n = write_table(&path, rows.map(<[_]>::to_vec))?;
+    let maker = Maker { all: (data, plan, shelf), contents: &contents, models, parts: &parts, tail, raw };
+    let events = |variant: &&Variant| maker.events(variant, &sessions(variant));
+    let told: Vec<Shown> = variants.par_iter().map(events).collect::<anyhow::Result<_>>()?;
+    let n = write_table(&path, told.iter().flat_map(|of| of.events.iter().cloned()))?;
     seal::write(&path)?;
-    let shown: HashSet<&PathBuf> = told.iter().map(|(path, _)| path).collect();
+    let shown: HashSet<&PathBuf> = told.iter().flat_map(|of| &of.parts).collect();
     for old in fs::read_dir(&parts)?.filter_map(Result::ok).map(|entry| entry.path()) {
         if !shown.contains(&old) {
             let _ = fs::remove_file(old);
@@ -121,48 +109,99 @@ fn write_table(path: &Path, events: impl Iterator<Item = Vec<ShowcaseRow>>) -> a
     Ok(n)
 }
 
-/// The worst events of a variant, as rows. Sessions come with what each lost, the worst first: once there are so many events that each
-/// took more than the next session lost, it is left out with those behind it. Says whether all could be replayed.
-fn events(
-    all: (&Dataset, &Plan, &Shelf),
-    variant: &Variant,
-    sessions: Vec<(f64, usize)>,
-    models: &Models,
+/// Reference tail of the headline: needs count that were last mentioned over so many turns before.
+pub fn tail(plan: &Plan) -> u32 {
+    match plan.reference_tails.contains(&TAIL) {
+        true => TAIL,
+        false => plan.reference_tails.iter().copied().max().unwrap_or(0),
+    }
+}
+
+/// A session under a variant, and how many needs it lost.
+struct Session<'a> {
+    lost: u64,
+    index: usize,
+    format: &'a str,
+}
+
+/// What the events of a variant are made with.
+struct Maker<'a> {
+    all: (&'a Dataset, &'a Plan, &'a Shelf),
+    contents: &'a Contents,
+    models: &'a Models,
+    /// Where each session's events stay for the next run.
+    parts: &'a Path,
     tail: u32,
     raw: bool,
-) -> (Vec<Vec<ShowcaseRow>>, bool) {
-    let mut replays: Vec<Accounts> = Vec::new();
-    let mut is_whole = true;
-    // By event, how many needs it took, in which replay, and where there.
-    let mut best: Vec<(Reverse<usize>, usize, usize)> = Vec::new();
-    for (lost, index) in sessions {
-        if best.get(EVENTS - 1).is_some_and(|(Reverse(least), ..)| *least as f64 > lost) {
-            break;
-        }
-        match accounts(all, index, variant, models, (Which::Worst(EVENTS), tail)) {
-            Ok(told) => {
-                let of = |(at, event): (usize, &Account)| (Reverse(event.lost.len()), replays.len(), at);
-                best.extend(told.events.iter().enumerate().map(of));
-                best.sort_unstable();
-                best.truncate(EVENTS);
-                replays.push(told);
+}
+
+/// The events of a variant as rows, and the parts that they came from.
+#[derive(Default)]
+struct Shown {
+    events: Vec<Vec<ShowcaseRow>>,
+    parts: Vec<PathBuf>,
+}
+
+impl Maker<'_> {
+    /// The worst events of a variant; then the worst of each other format. Sessions come the worst first: once there are so many events
+    /// that each took more than the next session lost, it is not replayed, unless its format has no event yet.
+    fn events(&self, variant: &Variant, sessions: &[Session]) -> anyhow::Result<Shown> {
+        let mut shown = Shown::default();
+        let mut told: Vec<(&str, Vec<Vec<ShowcaseRow>>)> = Vec::new();
+        // By event, how many needs it took, of which session, and where there.
+        let mut best: Vec<(Reverse<usize>, usize, usize)> = Vec::new();
+        for session in sessions {
+            let is_beaten =
+                best.get(EVENTS - 1).is_some_and(|(Reverse(least), ..)| *least as u64 > session.lost);
+            if is_beaten && told.iter().any(|(format, _)| *format == session.format) {
+                continue;
             }
-            Err(error) => {
-                is_whole = false;
-                let id = &all.0.entries()[index].id;
-                tracing::warn!("showcase: {id} under {}: {error:#}", variant.label);
+            let (path, events) = match self.session(session, variant) {
+                Ok(part) => part,
+                Err(error) => {
+                    let id = &self.all.0.entries()[session.index].id;
+                    tracing::warn!("showcase: {id} under {}: {error:#}", variant.label);
+                    continue;
+                }
+            };
+            let n_lost = |rows: &Vec<ShowcaseRow>| rows.iter().filter(|row| row.what == "lost").count();
+            best.extend(events.iter().enumerate().map(|(at, rows)| (Reverse(n_lost(rows)), told.len(), at)));
+            best.sort_unstable();
+            told.push((session.format, events));
+            shown.parts.push(path);
+        }
+        let others = best.split_off(EVENTS.min(best.len()));
+        let mut formats: Vec<&str> = best.iter().map(|(_, session, _)| told[*session].0).collect();
+        for event in others {
+            let format = told[event.1].0;
+            if best.len() < EVENTS + FORMATS && !formats.contains(&format) {
+                formats.push(format);
+                best.push(event);
             }
         }
+        shown.events =
+            best.into_iter().map(|(_, session, at)| std::mem::take(&mut told[session].1[at])).collect();
+        Ok(shown)
     }
-    let mut shown: BTreeMap<(usize, usize), Vec<ShowcaseRow>> = BTreeMap::new();
-    for (replay, of) in replays.iter().enumerate() {
-        let places: Vec<usize> = best.iter().filter(|(_, of, _)| *of == replay).map(|(.., at)| *at).collect();
-        let events: Vec<&Account> = places.iter().map(|&at| &of.events[at]).collect();
-        let rows = if events.is_empty() { Vec::new() } else { rows(&variant.id, of.log(), &events, raw) };
-        shown.extend(places.into_iter().map(|at| (replay, at)).zip(rows));
+
+    /// The worst events of one session, of an earlier run where it has them, and the part that keeps them.
+    fn session(&self, of: &Session, variant: &Variant) -> anyhow::Result<(PathBuf, Vec<Vec<ShowcaseRow>>)> {
+        let (version, cell) = (env!("CARGO_PKG_VERSION"), self.contents.cell(of.index, variant));
+        let about = format!("{VERSION} {version} {} {} {} {cell}", self.tail, self.raw, variant.id);
+        let name = &blake3::hash(about.as_bytes()).to_hex()[..32];
+        let path = self.parts.join(format!("{name}.parquet"));
+        if let Ok(rows) = store::read::<ShowcaseRow>(&path) {
+            return Ok((path, rows.chunk_by(|a, b| key(a) == key(b)).map(<[_]>::to_vec).collect()));
+        }
+        let which = (Which::Worst(EVENTS), self.tail);
+        let told = accounts(self.all, of.index, variant, self.models, which)?;
+        let events = match told.events.is_empty() {
+            true => Vec::new(),
+            false => rows(&variant.id, told.log(), &told.events, self.raw),
+        };
+        write_table(&path, events.iter().cloned())?;
+        Ok((path, events))
     }
-    let shown = best.iter().filter_map(|(_, replay, at)| shown.remove(&(*replay, *at))).collect();
-    (shown, is_whole)
 }
 
 /// The variants that are shown: of too many, some from all over the plan. Controls and what compresses nothing are not.
@@ -181,36 +220,50 @@ fn shown(plan: &Plan) -> anyhow::Result<Vec<&Variant>> {
     Ok(if n <= VARIANTS { all } else { (0..VARIANTS).map(|i| all[i * n / VARIANTS]).collect() })
 }
 
-/// By variant, what sessions lost, with their ids.
-type Sessions = HashMap<String, Vec<(f64, String)>>;
+/// How many needs a session lost, and its id.
+type Lossy = (u64, String);
 
-/// By variant, the sessions that lost most, the worst first.
-fn worst(path: &Path, variants: &[&Variant], tail: u32) -> anyhow::Result<Sessions> {
+/// By variant, the sessions that lost most needs, the worst first, and the worst one of each other format.
+fn worst(
+    path: &Path,
+    variants: &[&Variant],
+    tail: u32,
+    formats: &HashMap<String, String>,
+) -> anyhow::Result<HashMap<String, Vec<Lossy>>> {
     let stratum = format!("set=common tail={tail}");
-    let mut lost: Sessions = variants.iter().map(|variant| (variant.id.clone(), Vec::new())).collect();
+    let mut lost: HashMap<String, Vec<Lossy>> =
+        variants.iter().map(|variant| (variant.id.clone(), Vec::new())).collect();
     let table: TableReader<ScoreValue> = TableReader::open(path)?;
     for row_group in 0..table.row_groups().len() {
         table.scan(row_group, |rows| {
             for row in
                 rows.into_iter().filter(|row| *row.metric == *NEED_RETENTION.name && *row.stratum == stratum)
             {
-                let weight = row.value.map_or(0.0, |kept| (1.0 - kept) * row.weight);
-                if let Some(of) = lost.get_mut(&*row.variant).filter(|_| weight > 0.0) {
-                    of.push((weight, row.trajectory.to_string()));
+                let n_lost = row.n_kept.map_or(0, |kept| row.n.saturating_sub(kept));
+                if let Some(of) = lost.get_mut(&*row.variant).filter(|_| n_lost > 0) {
+                    of.push((n_lost, row.trajectory.to_string()));
                     if of.len() > 4 * SESSIONS {
-                        keep_worst(of);
+                        keep_worst(of, formats);
                     }
                 }
             }
         })?;
     }
-    lost.values_mut().for_each(keep_worst);
+    lost.values_mut().for_each(|of| keep_worst(of, formats));
     Ok(lost)
 }
 
-fn keep_worst(of: &mut Vec<(f64, String)>) {
-    of.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    of.truncate(SESSIONS);
+/// What is kept of a part is enough of the whole.
+fn keep_worst(of: &mut Vec<Lossy>, formats: &HashMap<String, String>) {
+    of.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    let (mut n, mut met) = (0, Vec::new());
+    of.retain(|(_, id)| {
+        let format = formats.get(id);
+        let is_first = met.len() <= FORMATS && !met.contains(&format);
+        met.extend(is_first.then_some(format));
+        n += 1;
+        n <= SESSIONS || is_first
+    });
 }
 
 /// Events of a replay as rows.
@@ -425,9 +478,12 @@ mod tests {
 
     #[test]
     fn the_worst_sessions_come_first() {
-        let mut of: Vec<(f64, String)> = (0..8).map(|n| (f64::from(n % 4), format!("{n}"))).collect();
-        keep_worst(&mut of);
+        let format =
+            |n: u64| ["mini", "claude", "sweagent"][usize::from(n > 6) + usize::from(n > 8)].to_owned();
+        let formats: HashMap<String, String> = (0..12).map(|n| (format!("{n}"), format(n))).collect();
+        let mut of: Vec<Lossy> = (0..12).map(|n| (20 - n, format!("{n}"))).collect();
+        keep_worst(&mut of, &formats);
         let ids: Vec<&str> = of.iter().map(|(_, id)| id.as_str()).collect();
-        assert_eq!(ids, ["3", "7", "2"]);
+        assert_eq!(ids, ["0", "1", "2", "3", "4", "5", "7", "9"], "and the worst one of each other format");
     }
 }

@@ -66,6 +66,11 @@ fn the_cheapest_that_loses_no_more_is_set() {
     assert_eq!((told["reference"].as_str(), told["window"].as_u64()), (Some("newest-that-fit"), Some(6_000)));
     assert_eq!((told["older_sessions"].as_u64(), told["newer_sessions"].as_u64()), (Some(40), Some(40)));
     assert_eq!(told["verdict"], "set", "{told:#}");
+    // What fits is not over the window.
+    assert!(
+        told["all"].as_array().unwrap().iter().all(|of| of["prompts_over_window_by_reference"] == 0),
+        "{told:#}"
+    );
     let set = &told["set"];
     assert!(set["money_saved"].as_f64().unwrap() >= 0.01, "{set:#}");
     assert!(set["needs_lost"].as_f64().unwrap() <= 1.05 * set["needs_lost_by_reference"].as_f64().unwrap());
@@ -116,7 +121,45 @@ fn too_few_sessions_or_needs_are_told() {
     // What is told is of the half that has too little, and not of all.
     let text = text.replace('\n', " ");
     assert!(text.contains("at most 12 exposed needs in 6 sessions; each half needs 30 in 10."), "{text}");
-    assert!(text.contains("hint: more sessions ") && !text.contains("hint: more sessions;"), "{text}");
+    // Three of twelve sessions have needs, and no window helps where there are so few.
+    assert!(
+        text.contains("sessions more, like these, would have that.") && !text.contains("hint:"),
+        "{text}"
+    );
+}
+
+/// What fits is a matter of the model: sessions of another window have an answer of their own.
+#[test]
+fn models_of_other_windows_are_answered_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    for model in ["gpt-4.1-mini", "claude-sonnet-4-20250514"] {
+        let steps = [
+            json!({"source": "user", "message": "Mend the parts of this crate."}),
+            json!({"source": "agent", "message": "They are mended."}),
+        ];
+        let agent = json!({"name": "toy", "version": "1", "model_name": model});
+        let file =
+            json!({"schema_version": "ATIF-v1.7", "session_id": model, "agent": agent, "steps": steps});
+        fs::write(dir.path().join(format!("{model}.json")), file.to_string()).unwrap();
+    }
+    let windows = |args: &[&str]| -> Vec<u64> {
+        let json: Value = serde_json::from_slice(&advise(dir.path(), args).stdout).unwrap();
+        let groups = json["groups"].as_array().unwrap().iter();
+        groups.map(|of| of["reference_window"].as_u64().unwrap()).collect()
+    };
+    let apart = [1_047_576, 200_000];
+    for args in [
+        &["--json"][..],
+        &["--json", "--reference", "newest-that-fit"],
+        &["--json", "--settings-for", "cline"],
+    ] {
+        let mut of = windows(args);
+        of.sort_unstable_by_key(|window| std::cmp::Reverse(*window));
+        assert_eq!(of, apart, "{args:?}");
+    }
+    for args in [["--json", "--window", "6000"], ["--json", "--reference", "codex"]] {
+        assert_eq!(windows(&args).len(), 1, "{args:?}");
+    }
 }
 
 /// A user who clears the past says nothing of when the window was full.
@@ -155,7 +198,7 @@ fn settings_of_a_product_are_pasted_only_where_they_are_advised() {
     let text = String::from_utf8(out.stdout).unwrap().replace('\n', " ");
     for part in [
         "(with nothing set for cline: the newest turns that fit the window)",
-        "Nothing to paste into the session's options (Cline SDK)",
+        "Nothing to paste: leave cline as it is set.",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -201,7 +244,15 @@ fn a_sweep_has_a_row_a_combination() {
     let csv = fs::read_to_string(out.join("sweep.csv")).unwrap();
     assert_eq!(csv.lines().count(), 5);
     assert!(csv.starts_with("preset,scope.keep,trigger.tokens,summaries,"), "{csv}");
-    assert!(fs::read_to_string(out.join("sweep.svg")).unwrap().contains("keep=3 tokens=2k"));
+    assert!(
+        fs::read_to_string(out.join("sweep.svg"))
+            .unwrap()
+            .contains("claude-api-clear-tool-uses scope.keep=3")
+    );
+    let svg = fs::read_to_string(out.join("sweep.svg")).unwrap();
+    assert!(svg.contains("money saved") && svg.contains("20 sessions"), "{svg}");
+    let lost = |key: &str| rows[0][key].as_f64().unwrap();
+    assert!(lost("needs_lost_10th_percentile") <= lost("needs_lost_90th_percentile"), "{json:#}");
     assert!(fs::metadata(out.join("sweep.png")).unwrap().len() > 1_000);
     // For people: what is lost by the worst stands beside the mean, in the width of a terminal.
     let text = String::from_utf8(sweep(&varied[..4]).stdout).unwrap();

@@ -106,6 +106,9 @@ fn a_compaction_is_told_with_what_it_cost() {
     assert_eq!(again.len(), 1, "{of:#}");
     assert!(again[0]["path"].as_str().unwrap().ends_with("src/a.rs"), "{of:#}");
     assert_eq!((&again[0]["before"], &again[0]["turn"]), (&json!(1), &json!(first + 1)));
+    // At 6.25 dollars a million, written to the cache, and 25 for the call; of the provider's tokens there are fewer.
+    let (tokens, cost) = (again[0]["tokens"].as_f64().unwrap(), again[0]["cost"].as_f64().unwrap());
+    assert!(cost > tokens * 5e-6 && cost < tokens * 25e-6, "{tokens} {cost}");
     // For people: the same, in words.
     let text = page(&path);
     let parts = [
@@ -115,7 +118,7 @@ fn a_compaction_is_told_with_what_it_cost() {
         "`src/zeta.rs`",
         "licence of any file",
     ];
-    for part in parts.into_iter().chain(["read again, unchanged: 1"]) {
+    for part in parts.into_iter().chain(["read again, unchanged: 1, for under $0.01"]) {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
@@ -185,7 +188,7 @@ fn a_summary_is_read_as_its_product_wrote_it() {
         "{of:#}"
     );
     let alone = json!([{"what": "helper_22", "line": "fn part_22() calls helper_22 with 2200 crates\n", "stood_at": 2,
-        "last_seen_at": 2, "used_at": 10, "named_at": 8}]);
+        "last_seen_at": 2, "used_at": 10, "steps_that_named_it": 1, "named_at": 8}]);
     assert_eq!((&of["lost"], &of["used_with_the_name_alone"]), (&json!([]), &alone), "{of:#}");
     assert_eq!(gone(of), ["Never change the licence of any file."]);
 }
@@ -244,6 +247,32 @@ fn a_file_is_read_again_in_pieces() {
     assert_eq!([twice("one"), twice("other")], [1, 0]);
     // One line in the middle is another one.
     assert_eq!(again(&whole(10).replace("helper_15 with", "helper_15 without")), []);
+}
+
+/// The second of a list is no name, and what few steps had named comes first.
+#[test]
+fn what_is_lost_is_named_and_the_rarest_comes_first() {
+    let listed = "done; issue #2 of parser/lexer.rs stays open as helper_22 there";
+    let log =
+        session().replacen(r#""content":"done without output""#, &format!(r#""content":"{listed}""#), 1);
+    let log = log.replace("grep -rn helper_22 .", "grep -rn helper_22 . # of issue #2, see helper_25");
+    let of = told(&log)["compactions"][0].take();
+    let lost = of["lost"].as_array().unwrap();
+    let named =
+        |what: &str| lost.iter().find(|lost| lost["what"] == what).map(|lost| &lost["steps_that_named_it"]);
+    assert_eq!(
+        [named("#2"), named("helper_22"), named("helper_25")],
+        [None, Some(&json!(2)), Some(&json!(1))],
+        "{of:#}"
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    fs::write(&path, log).unwrap();
+    let text = page(&path);
+    assert!(
+        text.find("`helper_25`") < text.find("`helper_22`") && text.contains("2 steps had named it"),
+        "{text}"
+    );
 }
 
 /// What the first compaction took away does not go again with the second one.
@@ -314,6 +343,161 @@ fn cleared_results_are_edits() {
     let edits = &told(&format!("{}{}{}", &log[..at], cleared(r#""t1""#), &log[at..]))["edits"];
     let n_again = |at: usize| edits[at]["read_again"].as_array().unwrap().len();
     assert_eq!((edits[0]["steps"].as_u64(), [n_again(0), n_again(1)]), (Some(1), [0, 1]), "{edits:#}");
+}
+
+/// What the user typed between a compaction and the next call goes with the one behind it.
+#[test]
+fn words_behind_a_compaction_go_with_the_next() {
+    let at = session().find("cat notes.txt").unwrap();
+    let at = session()[..at].rfind('\n').unwrap() + 1;
+    let log = format!(
+        "{}{}{}",
+        &session()[..at],
+        typed("w2", "Leave the tests as they are, please.", false),
+        &session()[at..]
+    );
+    let second = of_system("compact_boundary", "").replace(r#""uuid":"compact_boundary""#, r#""uuid":"b2""#)
+        + &typed("c2", "Nothing is left to do.", true)
+        + &turn(12, 90, "Bash", &json!({"command": "date +12"}), "done without output");
+    let all = &told(&(log + &second))["compactions"];
+    assert_eq!(gone(&all[0]), ["Mend the parts of this crate.", "Never change the licence of any file."]);
+    assert_eq!(gone(&all[1]), ["Leave the tests as they are, please."]);
+}
+
+/// When it was, how long the prompt, what the summary made up and whose words are gone needs no call behind it.
+#[test]
+fn a_compaction_without_a_call_behind_it_is_told() {
+    let is_before = |line: &&str| {
+        !["a8", "u8", "a9", "u9", "a10", "u10"].iter().any(|id| line.contains(&format!("\"uuid\":\"{id}\"")))
+    };
+    let log: String = session().lines().filter(is_before).map(line_of).collect();
+    let session = told(&log);
+    assert_eq!(session["compactions"], json!([]));
+    let of = &session["compactions_without_a_call_behind"][0];
+    assert_eq!(
+        (&of["time"], &of["prompt_before"]),
+        (&json!("2026-01-01 00:07:30 UTC"), &json!(320)),
+        "{of:#}"
+    );
+    assert_eq!(
+        (&of["named_nowhere_before"], &of["is_followed_by_another"]),
+        (&json!(["src/zeta.rs"]), &json!(false))
+    );
+    assert_eq!(gone(of), ["Mend the parts of this crate.", "Never change the licence of any file."]);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    fs::write(&path, &log).unwrap();
+    let text = page(&path);
+    for part in [
+        "1 session, 1 compacted or edited: 1 compaction, 0 edits.",
+        "of a prompt of 320 tokens as billed; a summary of",
+        "no call came behind it",
+        "licence of any file",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // One of two that follow each other.
+    let again = of_system("compact_boundary", "").replace(r#""uuid":"compact_boundary""#, r#""uuid":"b2""#)
+        + &typed("c2", "Nothing is left to do.", true);
+    let session = told(&(log + &again + &turn(12, 90, "Bash", &json!({"command": "date +12"}), "done")));
+    assert_eq!(session["compactions"].as_array().map(Vec::len), Some(1), "{session:#}");
+    assert_eq!(
+        session["compactions_without_a_call_behind"][0]["is_followed_by_another"], true,
+        "{session:#}"
+    );
+    // What the first of them took does not go again.
+    assert_eq!(gone(&session["compactions"][0]), Vec::<&str>::new());
+}
+
+/// A log of nothing but a compaction has one.
+#[test]
+fn a_compaction_of_a_log_without_calls_is_told() {
+    let event = |kind: &str, data: Value| {
+        line(&json!({"type": kind, "id": kind, "timestamp": "2026-01-01T00:00:00Z", "data": data}))
+    };
+    let log = event("session.start", json!({"sessionId": "s1", "selectedModel": "claude-opus-4.5"}))
+        + &event("session.compaction_start", json!({}))
+        + &event(
+            "session.compaction_complete",
+            json!({"success": true, "summaryContent": "The parts are mended."}),
+        )
+        + &event("session.shutdown", json!({}));
+    let of = told(&log)["compactions_without_a_call_behind"][0].take();
+    assert_eq!(
+        (&of["prompt_before"], &of["time"]),
+        (&Value::Null, &json!("2026-01-01 00:00:00 UTC")),
+        "{of:#}"
+    );
+}
+
+/// Claude Code puts files back and logs none of them: where no prompt is counted nothing tells whether what is missed stood there.
+#[test]
+fn without_a_count_of_prompts_nothing_is_lost_for_sure() {
+    let mut lines: Vec<Value> = session().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for of in &mut lines {
+        if let Some(message) = of["message"].as_object_mut() {
+            message.remove("usage");
+        }
+    }
+    let log: String = lines.iter().map(line).collect();
+    let of = told(&log)["compactions"][0].take();
+    assert_eq!(
+        (&of["billed"], &of["lost"], &of["is_prompt_after_in_the_log"]),
+        (&json!(false), &Value::Null, &json!(false))
+    );
+    assert!(
+        of["lost_as_far_as_logged"].as_array().unwrap().iter().any(|lost| lost["what"] == "helper_22"),
+        "{of:#}"
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    fs::write(&path, &log).unwrap();
+    let text = page(&path);
+    for part in [
+        "how much of this prompt is not in the log is not known",
+        "lost and used again, as far as the log shows",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // Where the calls before were counted, that is said.
+    for of in lines.iter_mut().filter(|of| of["uuid"] == "a7") {
+        of["message"]["usage"] = json!({"input_tokens": 310, "output_tokens": 20});
+    }
+    let log: String = lines.iter().map(line).collect();
+    fs::write(&path, &log).unwrap();
+    assert_eq!(told(&log)["compactions"][0]["counted_last_before"]["tokens"], 310);
+    assert!(page(&path).contains("had 310 tokens; that of this one is not logged"));
+}
+
+/// Keys that the user typed are not printed, unless that is asked for; and what is passed on quotes nothing.
+#[test]
+fn what_is_printed_has_no_keys() {
+    let key = "AKIAQ7KTZ3VXD5PLW2HN";
+    let log = session()
+        .replace("Never change the licence of any file.", &format!("Never print the key {key} of mine."));
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    fs::write(&path, &log).unwrap();
+    for args in [&[][..], &["--json"]] {
+        let told = audit(&path, args);
+        assert!(
+            !told.contains(key) && told.contains("Never print the key") && told.contains("s.jsonl"),
+            "{told}"
+        );
+        assert!(audit(&path, &[args, &["--raw"]].concat()).contains(key));
+        let safe = audit(&path, &[args, &["--share-safe"]].concat());
+        assert!(
+            !["Never print", "zeta.rs", "helper_22", "a.rs", "s.jsonl"].iter().any(|of| safe.contains(of)),
+            "{safe}"
+        );
+    }
+    let json: Value = serde_json::from_str(&audit(&path, &["--json", "--share-safe"])).unwrap();
+    let of = &json["sessions"][0]["compactions"][0];
+    assert_eq!(
+        (&of["n_named_nowhere_before"], of["lost"][0]["used_at"].is_u64()),
+        (&json!(1), true),
+        "{of:#}"
+    );
 }
 
 #[test]
@@ -687,12 +871,21 @@ fn a_command_is_no_sentence_of_the_user() {
     for (said, is_gone) in [
         ("/add src/parts.rs src/more_parts.rs src/all_parts.rs", false),
         ("/ask why does this crate not build here?", true),
+        ("/compact is something that I never want here", true),
     ] {
         fs::write(&path, session().replace("Never change the licence of any file.", said)).unwrap();
         let json: Value = serde_json::from_str(&audit(&path, &["--json"])).unwrap();
-        let gone = gone(&json["sessions"][0]["compactions"][0]).len();
-        assert_eq!(gone, 1 + usize::from(is_gone), "{said}");
+        // As it was typed.
+        let expected = [Some("Mend the parts of this crate."), Some(said).filter(|_| is_gone)];
+        let gone = gone(&json["sessions"][0]["compactions"][0]);
+        assert_eq!(gone, expected.into_iter().flatten().collect::<Vec<_>>());
     }
+    // What it asks stands in the summary.
+    let log = session()
+        .replace("Never change the licence of any file.", "/ask why does this crate not build here?");
+    let log = log
+        .replace("The parts are mended;", "Asked: why does this crate not build here? The parts are mended;");
+    assert_eq!(gone(&told(&log)["compactions"][0]), ["Mend the parts of this crate."]);
     assert!(audit(&path, &[]).replace('\n', "").contains(&name));
 }
 

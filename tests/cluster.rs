@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::Instant;
 
 use serde_json::Value;
 
@@ -113,6 +114,92 @@ fn a_run_in_pieces_is_that_of_one_process() {
     assert!(place.program(&[&["run"], &OF[..], &["--out", "r", "--quiet"]].concat()).status.success());
 }
 
+/// Three machines, each with a folder of its own, share nothing but a place.
+#[test]
+fn parts_are_shared_without_a_folder_in_common() {
+    let place = data();
+    let on = |node: &str, what: &str, more: &[&str]| {
+        place.program(&[&["cluster", what], &OF[..], &["--out", node, "--store", "place"], more].concat())
+    };
+    let early = on("b", "unit", &["x"]);
+    assert!(String::from_utf8_lossy(&early.stderr).contains("place holds no run"), "{early:?}");
+    let planned: Value = serde_json::from_slice(&on("a", "plan", &["--json"]).stdout).unwrap();
+    let left = planned["status"]["left"].as_array().unwrap();
+    let ids: Vec<&str> = left.iter().map(|unit| unit["unit"].as_str().unwrap()).collect();
+    // Another run may not begin there.
+    let other = on("z", "plan", &["--limit", "2"]);
+    assert!(String::from_utf8_lossy(&other.stderr).contains("place holds another run"), "{other:?}");
+    let outcome = |node: &str, unit: &str| {
+        let said = lines(&on(node, "unit", &[unit]).stdout);
+        said[1]["outcome"].as_str().unwrap().to_owned()
+    };
+    for (i, id) in ids.iter().enumerate() {
+        assert_eq!(outcome(["b", "c"][i % 2], id), "done");
+    }
+    assert_eq!((outcome("b", ids[0]), outcome("c", ids[0])), ("skipped".into(), "skipped".into()));
+    // One who did it meanwhile is told so; other bytes stay out.
+    let cells =
+        |root: &str| place.at(&format!("{root}/parts/cells/variant_group=model-free/u-{}.parquet", ids[1]));
+    fs::rename(cells("place"), place.at("kept")).unwrap();
+    assert_eq!(outcome("c", ids[1]), "done", "what is in the folder is sent again");
+    fs::write(cells("place"), "other").unwrap();
+    let status = place.program(&["cluster", "status", "d", "--store", "place", "--json"]);
+    let status: Value = serde_json::from_slice(&status.stdout).unwrap();
+    assert_eq!(status["published"].as_u64(), Some(ids.len() as u64), "{status}");
+    let damaged: Value = serde_json::from_slice(&on("d", "merge", &["--json"]).stdout).unwrap();
+    assert_eq!((&damaged["finished"], &damaged["missing"][0]), (&false.into(), &ids[1].into()));
+    fs::rename(place.at("kept"), cells("place")).unwrap();
+    assert!(on("e", "merge", &["--quiet"]).status.success());
+    assert!(tables(&place, "e") == tables(&place, "serial"), "other bytes than in one process");
+}
+
+/// Who joins a run that is a sample need not say so; its report speaks of the corpus.
+#[test]
+fn a_sample_of_a_corpus_is_a_run() {
+    let place = data();
+    let planned = cluster(&place, "plan", &["--sample", "4", "--json"]);
+    assert!(planned.status.success(), "{planned:?}");
+    let left = place.program(&["cluster", "status", "r", "--left"]).stdout;
+    for id in String::from_utf8(left).unwrap().lines() {
+        assert!(cluster(&place, "unit", &[id]).status.success());
+    }
+    assert!(cluster(&place, "merge", &["--quiet"]).status.success());
+    let again = place.program(&[&["run"], &OF[..], &["--out", "r", "--quiet"]].concat());
+    assert!(again.status.success(), "{again:?}");
+    let other = cluster(&place, "plan", &["--sample", "5"]);
+    assert!(String::from_utf8_lossy(&other.stderr).contains("`--sample` is 4 there, 5 here"), "{other:?}");
+    let report = |more: &[&str]| place.program(&[&["report", "r"], more].concat());
+    assert!(report(&["--population", "corpus"]).status.success());
+    let summary = fs::read_to_string(place.at("r/report/summary.md")).unwrap();
+    assert!(summary.contains("a sample of 4 of 7 sessions"), "{summary}");
+    let whole = place.program(&["report", "serial", "--population", "corpus"]);
+    assert!(String::from_utf8_lossy(&whole.stderr).contains("is no sample of a corpus"), "{whole:?}");
+    // Rates of it say how much a budget buys: of what all 252 steps take four fifths, or all.
+    let estimate = place.program(&["cluster", "estimate", "r", "--steps", "252", "--json"]).stdout;
+    let estimate: Value = serde_json::from_slice(&estimate).unwrap();
+    let all = estimate["work_hours"].as_f64().unwrap();
+    let within = |hours: &str| {
+        let told = place.program(
+            &[
+                &["cluster", "plan"],
+                &OF[..],
+                &["--out", "bought", "--fresh", "--budget-hours", hours, "--rates", "r", "--json"],
+            ]
+            .concat(),
+        );
+        let manifest = fs::read_to_string(place.at("bought/_manifest.json"));
+        (
+            told.status.success(),
+            serde_json::from_str::<Value>(&manifest.unwrap_or_default()).unwrap_or_default()["sample"]
+                .as_u64(),
+        )
+    };
+    assert_eq!(within(&(1.1 * all).to_string()), (true, None));
+    let (is_done, bought) = within(&(0.8 * all).to_string());
+    assert!(is_done && (2..7).contains(&bought.unwrap_or(0)), "{bought:?}");
+    assert!(!within("0.000000001").0, "not even two");
+}
+
 /// Slurm itself is not there: what it is asked to do is done as it does it, task by task, one of them late and one twice.
 #[cfg(unix)]
 #[test]
@@ -148,14 +235,21 @@ echo '7;cluster'
 /// `make cluster-test` has it in full.
 #[test]
 fn ray_loses_nothing_when_a_node_and_the_driver_are_killed() {
-    let ray = Command::new("python3").args(["-c", "import ray, pyarrow"]).output();
-    if !ray.is_ok_and(|output| output.status.success()) {
+    let begun = Instant::now();
+    let ray = Path::new(env!("CARGO_BIN_EXE_trajpress")).ancestors().nth(2).unwrap().join("ray");
+    let mut install = Command::new("bash");
+    install.arg(root().join("tests/cluster/install.sh")).arg(&ray).arg("120");
+    let installed = install.output();
+    if !installed.as_ref().is_ok_and(|output| output.status.success()) {
         eprintln!(
-            "SKIPPED: python3 has no ray or no pyarrow, so nothing is tried on Ray: `make cluster-test` installs both"
+            "SKIPPED: ray and pyarrow could not be installed in two minutes, so NOTHING IS TRIED ON RAY: {installed:?}"
         );
         return;
     }
+    eprintln!("ray and pyarrow were there after {} s", begun.elapsed().as_secs());
     let mut test = Command::new("python3");
+    let path = std::env::var("PYTHONPATH").unwrap_or_default();
+    test.env("PYTHONPATH", format!("{}:{path}", ray.display()));
     test.arg(root().join("tests/cluster/try.py")).arg(env!("CARGO_BIN_EXE_trajpress")).arg("--quick");
     let output = test.output().unwrap();
     let told = String::from_utf8_lossy(&output.stdout).into_owned();

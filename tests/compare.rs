@@ -124,13 +124,22 @@ fn a_strategy_that_was_worsened_is_found_and_nothing_else() {
         json["rows"].as_array().unwrap().iter().filter_map(|row| row["variant"].as_str()).collect();
     assert!(labels.iter().any(|label| label.starts_with("truncate(keep_last=6)")), "{labels:?}");
     assert_eq!(json["variants_only_before"], serde_json::json!([]));
-    // Of one that is gone the gate can tell nothing, and says so.
+    // One that is gone does not pass in silence, unless the gate lets it go.
     let without = with("without", "");
-    let gone = place.done(&["compare", &tuesday, &without, "--junit", &junit]);
-    assert!(told(&gone).starts_with("Cannot tell: of 1 variant there is nothing now"), "{}", told(&gone));
+    let gone = place.call(&["compare", &tuesday, &without, "--junit", &junit]);
+    assert_eq!(gone.status.code(), Some(1), "{}", told(&gone));
+    assert!(told(&gone).starts_with("Gone: `truncate("), "{}", told(&gone));
     assert!(told(&gone).contains("hint: variants are paired by their labels"), "{}", told(&gone));
+    assert!(fs::read_to_string(&junit).unwrap().contains("<failure message=\"it is gone\"/>"));
+    let let_go = place.at("go.toml");
+    fs::write(&let_go, "may_go = [\"truncate\"]\n").unwrap();
+    let gone = place.done(&["compare", &tuesday, &without, "--junit", &junit, "--gate", &let_go]);
+    assert!(told(&gone).starts_with("Nothing changed: "), "{}", told(&gone));
     assert!(fs::read_to_string(&junit).unwrap().contains("<skipped message=\"it is gone\"/>"));
-    assert_eq!(place.call(&["compare", &tuesday, &without, "--strict"]).status.code(), Some(1));
+    // A folder that is no run is told in one message.
+    let no_run = place.call(&["compare", &tuesday, &place.at("nobody")]);
+    assert_eq!(no_run.status.code(), Some(2));
+    assert!(!told(&no_run).contains("_SUCCESS"), "{}", told(&no_run));
     let needs = place.at("needs.toml");
     fs::write(&needs, "[[rules]]\nscore = \"need_retention\"\nmargin = 0.05\n").unwrap();
     place.done(&["compare", &tuesday, &monday, "--gate", &needs]);
@@ -211,6 +220,10 @@ fn nights_are_read_replayed_and_compared() {
     fs::remove_file(&experiment).unwrap();
     let gone = place.call(&["nightly", &config]);
     assert!(told(&gone).contains("nightly.toml:2: `experiment` names "), "{}", told(&gone));
+    fs::write(&config, "logs = []\nexperiment = \"night.toml\"\n").unwrap();
+    let none = place.call(&["nightly", &config]);
+    assert!(told(&none).contains("nightly.toml:1: `logs` names none"), "{}", told(&none));
+    fs::write(&config, "logs = \"logs\"\nexperiment = \"night.toml\"\nkeep = 3\n").unwrap();
     assert!(!Path::new(&place.at("nights")).exists());
 
     let first = night(GOOD);
@@ -268,12 +281,18 @@ fn nights_are_read_replayed_and_compared() {
     let folder = newest.display().to_string();
     let listed: Value = serde_json::from_slice(&place.done(&["inspect", &folder, "--json"]).stdout).unwrap();
     let session = listed["sessions"][0]["trajectory"].as_str().unwrap();
+    let events = place.done(&["inspect", &folder, session, "--variant", "ours"]);
+    let lost = listed["sessions"][0]["lost"].as_u64().unwrap();
+    assert!(told(&events).contains(&format!(", {lost} needs lost\n")), "{lost}: {}", told(&events));
+    assert!(told(&events).contains("--variant 'ours' --event "), "{}", told(&events));
     let event = place.done(&["inspect", &folder, session, "--variant", "ours", "--event", "0"]);
     assert!(told(&event).contains("lost and needed later: "), "{}", told(&event));
     // The kept nights as a picture: the oldest of them is the one that got worse.
     let history = place.done(&["compare", "--history", &place.at("nights")]);
     assert!(
-        told(&history).contains("what got worse") && told(&history).contains(&kept[2]),
+        told(&history).contains("what got worse")
+            && told(&history).contains(&kept[2])
+            && told(&history).contains("gone"),
         "{}",
         told(&history)
     );

@@ -326,6 +326,13 @@ fn a_log_behind_a_document_is_read() {
     assert_eq!((report.trajectories, texts.len(), rejects.len()), (2, 42, 0));
 }
 
+/// Each line as a string under a key.
+fn in_strings(log: &str) -> String {
+    log.lines()
+        .map(|line| serde_json::json!({ "log": format!("{line}\n"), "stream": "stdout" }).to_string() + "\n")
+        .collect()
+}
+
 #[test]
 fn a_log_in_an_envelope_is_told() {
     let rollout = rollout(4).lines().collect::<Vec<_>>().join(",");
@@ -333,6 +340,25 @@ fn a_log_in_an_envelope_is_told() {
         (format!(r#"{{"ok":true,"data":{}}}"#, chats(1).trim()), "openai-chat at .\"data\""),
         (format!(r#"{{"result":[{}]}}"#, session(4).trim().replace('\n', ",")), "claude-code at .\"result\""),
         (format!(r#"{{"events":[{rollout}]}}"#), "codex at .\"events\""),
+        // As Docker and others write what a program prints, and as exports of exports have it.
+        (in_strings(&session(4)), "claude-code at .\"log\" | fromjson"),
+        (
+            format!(
+                r#"{{"n":1}}
+{}"#,
+                in_strings(&session(4))
+            ),
+            "claude-code at .\"log\" | fromjson",
+        ),
+        (
+            format!(r#"{{"run":{{"id":1,"body":{}}}}}"#, serde_json::json!(chats(1))),
+            "openai-chat at .\"run\".\"body\" | fromjson",
+        ),
+        (
+            format!(r#"{{"runs":[{{"n":1,"chat":{}}}]}}"#, chats(1).trim()),
+            "openai-chat at .\"runs\"[].\"chat\"",
+        ),
+        (serde_json::json!(chats(1)).to_string(), "openai-chat at . | fromjson"),
     ] {
         let (_, texts, rejects) = read(&text);
         assert!(texts.is_empty(), "{text}");

@@ -85,7 +85,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("audit", vec!["context", "experiment", "replay", "scores", "store", "text", "trajectory", "turns"]),
         // A report reads rows, and the claims that they are held against: it is drawn again years later, without a model.
         // Of scores it reads what they say of themselves, see below.
-        ("report", vec!["files", "scores", "settings", "store", "text"]),
+        ("report", vec!["files", "progress", "scores", "settings", "store", "text"]),
         // Which policy to set: sessions replayed by experiment, compared by the statistics of the report.
         ("advice", vec!["experiment", "report", "scores"]),
         (

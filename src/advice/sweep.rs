@@ -18,8 +18,9 @@ pub struct Setting {
     pub kept: Estimate,
     /// 10th percentile over sessions with needs of that share.
     pub low: Option<f64>,
-    /// Weight of needs that a session loses.
+    /// Weight of needs that a session loses: the mean, and the 10th and 90th percentile.
     pub lost: Estimate,
+    pub lost_tenths: Option<[f64; 2]>,
     pub paid: [Paid; 2],
 }
 
@@ -49,6 +50,7 @@ pub fn setting(sessions: &[Session], policy: usize) -> Setting {
         kept,
         low: excess::low(&pairs, 0),
         lost,
+        lost_tenths: excess::tenths_lost(&pairs),
         paid: [0, 1].map(|lifetime| {
             paid(played().flat_map(|played| &played.paid_after).map(|after| after[lifetime]))
         }),

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use crate::context::log::Log;
+use crate::scores::money::Tariff;
 use crate::store::FeatureRow;
 use crate::text::runs::hash;
 use crate::turns::actions::ActionKind;
@@ -22,6 +23,8 @@ pub struct Again {
     pub turn: u32,
     /// Tokens of the call, and of what the result says again.
     pub tokens: u64,
+    /// What writing the one and reading the other anew cost, in price x tokens.
+    pub cost: f64,
 }
 
 /// The calls of a session that read a file with their results, and those that edited one, in order.
@@ -92,13 +95,25 @@ impl Reads {
 
     /// What the calls among `steps` read again of what `is_gone`: lines of the same file, no edit of it in between, and next to
     /// nothing that had not been read before.
-    pub(super) fn again(&self, log: &Log, steps: Range<u32>, is_gone: &dyn Fn(u32) -> bool) -> Vec<Again> {
+    pub(super) fn again(
+        &self,
+        log: &Log,
+        tariff: &Tariff,
+        steps: Range<u32>,
+        is_gone: &dyn Fn(u32) -> bool,
+    ) -> Vec<Again> {
         let from = self.reads.partition_point(|read| read.call < steps.start);
         let of_steps = self.reads[from..].iter().take_while(|read| read.call < steps.end);
-        of_steps.filter_map(|read| self.of_gone(log, read, from, is_gone)).collect()
+        of_steps.filter_map(|read| self.of_gone((log, tariff), read, from, is_gone)).collect()
     }
 
-    fn of_gone(&self, log: &Log, read: &Read, from: usize, is_gone: &dyn Fn(u32) -> bool) -> Option<Again> {
+    fn of_gone(
+        &self,
+        (log, tariff): (&Log, &Tariff),
+        read: &Read,
+        from: usize,
+        is_gone: &dyn Fn(u32) -> bool,
+    ) -> Option<Again> {
         let n = read.lines.len();
         let is_end = |at: usize| at < NOTICE || at + NOTICE >= n;
         let mut is_new = read.lines.iter().enumerate().filter(|(_, (_, before))| before.is_none());
@@ -126,11 +141,17 @@ impl Reads {
         if result < LEAST || edits.get(next).is_some_and(|edit| *edit < read.call) {
             return None;
         }
+        let (turn, call) = (log.turn_of(read.call), u64::from(log.tokens[read.call as usize]));
+        let (prices, rate) = (tariff.at(turn), log.rate(turn));
+        let [written, read_anew] =
+            [call, result].map(|tokens| rate.map_or(tokens as f64, |rate| rate.counted(tokens)));
+        let prompt = log.usage(turn).map_or(0.0, |usage| usage.input as f64);
         Some(Again {
             path: read.path.clone(),
             before: log.turn_of(*most),
-            turn: log.turn_of(read.call),
-            tokens: u64::from(log.tokens[read.call as usize]) + result,
+            turn,
+            tokens: call + result,
+            cost: prices.answer(prompt, written) + prices.prompt(prompt, read_anew, 0.0),
         })
     }
 }

@@ -18,6 +18,8 @@ pub struct Lost {
     /// The turn of its last mention, and the one whose reply used it.
     pub seen: u32,
     pub needed: u32,
+    /// Steps until then that had named it: what stood in few is told apart by this session alone.
+    pub n_steps: usize,
 }
 
 /// The same, where its name (of a path the last part) stood in a later prompt, without that line.
@@ -93,12 +95,15 @@ impl Bench<'_> {
     }
 
     /// Beside each compaction what it took away.
-    pub(super) fn taken<'a>(&self, bridged: &'a Bridged, stays: &[Stays]) -> anyhow::Result<Vec<Taken<'a>>> {
+    pub(super) fn taken<'a>(&self, bridged: &'a Bridged, stays: &[&Stays]) -> anyhow::Result<Vec<Taken<'a>>> {
         let (log, events) = (&bridged.log, &bridged.run.events);
         let places = Places::of(self.log, bridged.lost.iter().map(|need| name_of(log, need)).collect())?;
         let told: Vec<u32> = events.iter().map(|event| self.told(self.step(event.turn))).collect();
         let mut all: Vec<Taken> = events.iter().map(|_| Taken::default()).collect();
         for need in &bridged.lost {
+            if !is_name(&name_of(log, need)) {
+                continue;
+            }
             let steps = places.steps(&name_of(log, need));
             let first = events.partition_point(|event| event.turn <= need.turn - need.gap);
             let end = events.partition_point(|event| event.turn <= need.turn);
@@ -123,6 +128,14 @@ impl Bench<'_> {
     }
 }
 
+/// Fewer letters and digits name nothing: `#2` is the second of many lists.
+const LEAST: usize = 3;
+
+/// Whether it can be found again by its name.
+pub(super) fn is_name(name: &str) -> bool {
+    name.chars().filter(|c| c.is_alphanumeric()).count() >= LEAST
+}
+
 /// What one looks for to find what is needed: of a path its last part, of a key with a value the value.
 pub(super) fn name_of(log: &Log, need: &Need) -> String {
     let atom = log.atom(need.atom).text;
@@ -143,11 +156,17 @@ pub(super) fn lost_of(log: &Log, need: &Need) -> Lost {
     {
         atom = rest;
     }
+    let seen = need.turn - need.gap;
+    let mut steps: Vec<u32> =
+        log.mentions_of_atom(need.atom).map(|mention| log.spans[mention.span as usize].step).collect();
+    steps.retain(|&step| log.turn_of(step) <= seen);
+    steps.dedup();
     Lost {
         atom: atom.to_owned(),
         line: line.to_owned(),
         stood: log.turn_of(log.spans[need.cheapest as usize].step),
-        seen: need.turn - need.gap,
+        seen,
         needed: need.turn,
+        n_steps: steps.len(),
     }
 }

@@ -5,6 +5,7 @@
 //! prompts by a replay of what was sent. Here is only what no score says: to whom it belongs, and what was read again.
 
 mod again;
+mod compactions;
 mod falls;
 mod lost;
 mod places;
@@ -13,28 +14,26 @@ mod typos;
 mod unseen;
 mod words;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use crate::context::log::Log;
 use crate::context::needs::Need;
-use crate::context::{Block, Content};
-use crate::experiment::cell::{Bridged, Models, bridged, recipe, unsent};
+use crate::experiment::cell::{Models, bridged, recipe, unsent};
 use crate::experiment::{Dataset, Plan};
 use crate::replay::{Decision, Event, Observer, Run, replay};
 use crate::scores::costs::of_call;
-use crate::scores::honesty::known_atoms;
 use crate::scores::money::{self, Shorter, Tariff};
-use crate::text::runs::Runs;
 use crate::text::tokens::Tokenizer;
 use crate::trajectory::{Kind, Role, Step, Trajectory};
 use again::Reads;
-use lost::{Taken, lost_of, name_of};
+use compactions::All;
+use lost::{lost_of, name_of};
 use places::Places;
 use stays::Stays;
 use unseen::Unseen;
-use words::Typed;
 
 pub use again::Again;
+pub use compactions::{Compaction, Past, Unsent};
 pub use falls::Fall;
 pub use lost::{Lost, NameAlone, Perhaps};
 pub use words::Words;
@@ -48,8 +47,8 @@ pub struct Audit {
     pub falls: Vec<Fall>,
     /// Places where the context began anew without a summary.
     pub n_cleared: usize,
-    /// Compactions behind which nothing was sent any more, though something was before.
-    pub n_unsent: usize,
+    /// Compactions that no call came behind: at the end of the log, or with another one before any call.
+    pub unsent: Vec<Unsent>,
 }
 
 /// A prompt that was made shorter.
@@ -61,6 +60,8 @@ pub struct Change {
     pub before: u64,
     pub after: u64,
     pub is_billed: bool,
+    /// Where they are not: what the provider counted last before, and at which turn.
+    pub counted: Option<(u32, u64)>,
     /// Whether it is shorter than it would have been.
     pub is_shorter: bool,
     /// What this prompt cost more than the longer one would have, in price x tokens.
@@ -76,37 +77,6 @@ pub struct Change {
     pub perhaps: Vec<Perhaps>,
     /// Files that were read again although nothing had changed them.
     pub again: Vec<Again>,
-}
-
-/// A compaction with a summary.
-pub struct Compaction {
-    pub change: Change,
-    pub summary_tokens: u32,
-    /// Tokens of older steps that stay in the prompts beside the summary.
-    pub kept_tokens: u64,
-    /// What the call that wrote the summary cost, in price x tokens; at most so much where the log does not tell.
-    pub summary_cost: Option<f64>,
-    pub is_summary_cost_logged: bool,
-    /// Calls until shorter prompts had paid for that and the lost cache.
-    pub paid_with_summary: Option<u32>,
-    /// Things used later of which the name (of a path the last part) stood in the summary or in what came behind it, without the line
-    /// that says what they are.
-    pub names_alone: Vec<NameAlone>,
-    /// How much of the prompt before it the log shows, where the provider counted that: some logs begin in the middle of a session,
-    /// or take out what a summary replaces.
-    pub shown: Option<f64>,
-    /// Tokens of this prompt that stand in no step and stood not in the session's first prompt, where these are many: some products
-    /// put files back that they do not log, so that what is lost and read again cannot be told.
-    pub unlogged: Option<u64>,
-    /// Whether it is known how much that is: not where the log begins in the middle of the session.
-    pub is_prompt_known: bool,
-    /// Whether the log shows at least half of what was replaced: else there may be more than what is told of it.
-    pub is_shown: bool,
-    /// Things that the summary names and no step before it, of so many that it names; says nothing if that is not shown.
-    pub invented: Vec<String>,
-    pub n_named: usize,
-    /// Sentences of the user that stand nowhere word for word any more.
-    pub words: Vec<Words>,
 }
 
 /// Who looks at nothing.
@@ -135,22 +105,18 @@ pub fn audit(data: &Dataset, plan: &Plan, index: usize) -> anyhow::Result<Audit>
     };
     let edits = bench.edits(unsent(data, plan, index)?)?;
     let steps = &log.trajectory.steps;
-    let summaries = || (0..).zip(steps).filter(|(_, step)| step.kind == Kind::Compaction);
-    let logged: BTreeSet<u32> = summaries().map(|(_, step)| step.segment).collect();
-    let last = steps.iter().rfind(|step| step.is_agent()).map(|step| step.segment);
-    let unsent = summaries()
-        .filter(|(at, step)| last.is_some_and(|last| step.segment > last) && !is_of_user(steps, *at));
-    let n_unsent = unsent.map(|(_, step)| step.segment).collect::<BTreeSet<u32>>().len();
-    let (mut compactions, mut clears) = (Vec::new(), Vec::new());
-    if !logged.is_empty() {
-        (compactions, clears) = bench.compactions(&bridged(data, plan, index)?, &tokenizer)?;
-    }
+    let summaries = steps.iter().filter(|step| step.kind == Kind::Compaction);
+    let logged: BTreeSet<u32> = summaries.map(|step| step.segment).collect();
+    let All { compactions, clears, unsent } = match logged.is_empty() {
+        true => All::default(),
+        false => bench.compactions(&bridged(data, plan, index)?, &tokenizer)?,
+    };
     let n_cleared = (1..log.n_segments).filter(|segment| !logged.contains(segment)).count();
     let unlogged = data.usage(index)?.into_iter().filter(|row| row.unlogged_edit).map(|row| row.first_turn);
     let changes = || compactions.iter().map(|of| &of.change).chain(&clears);
     let told = |fall: &Fall| changes().all(|of| of.turn != fall.turn);
     let falls = unlogged.filter_map(|turn| bench.fall(turn)).filter(told).collect();
-    Ok(Audit { compactions, clears, edits, falls, n_cleared, n_unsent })
+    Ok(Audit { compactions, clears, edits, falls, n_cleared, unsent })
 }
 
 /// What all places of a session share.
@@ -175,7 +141,7 @@ impl Bench<'_> {
             if need.segment != stays.segment {
                 stays = Stays::of(self.log, need.segment);
             }
-            !self.was_sent(need, &stays, &places)
+            lost::is_name(&name_of(self.log, need)) && !self.was_sent(need, &stays, &places)
         };
         let unsent: Vec<Need> = unsent.into_iter().filter(is_lost).collect();
         let whole = self.whole();
@@ -210,7 +176,7 @@ impl Bench<'_> {
             // What earlier edits had taken is gone as well.
             let edited = |step: u32| self.log.trajectory.steps[step as usize].edit.as_deref();
             let is_gone = |step: u32| edited(step).is_some_and(|edit| edit.from <= event.turn);
-            let again = self.reads.again(self.log, from..until, &is_gone);
+            let again = self.reads.again(self.log, &self.tariff, from..until, &is_gone);
             // The call of a result goes with it, and is no edit of its own.
             let is_edited = |step: &&u32| edited(**step).is_some();
             let lost = unsent.iter().zip(&owners).filter(|(_, owner)| **owner == Some(i));
@@ -232,146 +198,11 @@ impl Bench<'_> {
         Ok(all)
     }
 
-    /// The compactions, and apart from them what the user cleared.
-    fn compactions(
-        &self,
-        bridged: &Bridged,
-        tokenizer: &Tokenizer,
-    ) -> anyhow::Result<(Vec<Compaction>, Vec<Change>)> {
-        let log = self.log;
-        let sources = Runs::new(log.trajectory.steps.iter().map(|step| &step.text));
-        let typed = Typed::of(log, &sources);
-        let events = &bridged.run.events;
-        let stays =
-            |event: &Event| Stays::of(log, log.turns[event.turn as usize].segment).cut(log, event.turn);
-        let stays: Vec<Stays> = events.iter().map(stays).collect();
-        let (mut taken, whole) = (self.taken(bridged, &stays)?, self.whole());
-        let summaries: Vec<String> = events.iter().map(|event| summary(&event.after)).collect();
-        let mut invented = self.invented(bridged, &sources, &summaries)?;
-        let (mut all, mut clears) = (Vec::new(), Vec::new());
-        for (i, event) in events.iter().enumerate() {
-            let Some(at) = self.decision(event.turn).map(|at| self.fallen(at)) else { continue };
-            let (shorter, is_billed) = self.shorter(at);
-            let (steps, told) = (&log.trajectory.steps, self.told(self.step(event.turn)));
-            let mut change = self.change(at, &shorter, shorter.cached_without, is_billed);
-            change.time = steps[told as usize].time.or(change.time);
-            if is_of_user(steps, told) {
-                clears.push(change);
-                continue;
-            }
-            let turn = change.turn;
-            let from = self.step(turn);
-            let until = events.get(i + 1).map_or(log.n_steps() as u32, |next| self.step(next.turn));
-            let before = i.checked_sub(1).map(|before| (self.step(events[before].turn), &stays[before]));
-            let is_gone = |step: u32| stays[i].leave(log, step);
-            // What an earlier compaction had taken out does not go again.
-            let goes = |step: u32| {
-                is_gone(step) && before.is_none_or(|(since, stood)| step >= since || stood.has(step))
-            };
-            let (n_named, invented) = std::mem::take(&mut invented[i]);
-            let Taken { lost, names_alone } = std::mem::take(&mut taken[i]);
-            let lost_of = |need: &Need| lost_of(&bridged.log, need);
-            let is_sure = |need: &Need| self.is_sure(&whole, (turn, true), need.turn);
-            let lost = lost.into_iter().filter(|(need, _)| need.turn >= turn);
-            let (sure, perhaps): (Vec<_>, Vec<_>) = lost.partition(|(need, _)| is_sure(need));
-            let n_steps = (0..from).filter(|&step| goes(step)).count();
-            let shown = self.shown(at);
-            // What was said before the log begins is not known.
-            let is_of_middle = i == 0 && self.unseen.is_of_middle;
-            let n_summary = tokenizer.count(&summaries[i]) as u32;
-            let logged_cost = self.logged_cost(event.turn);
-            let summary_cost = logged_cost.or_else(|| self.summary_cost(at, &shorter, n_summary));
-            all.push(Compaction {
-                summary_tokens: n_summary,
-                kept_tokens: stays[i].tokens(log, tokenizer),
-                summary_cost,
-                is_summary_cost_logged: logged_cost.is_some(),
-                paid_with_summary: self.paid(at, &shorter, summary_cost.unwrap_or(0.0), is_billed),
-                names_alone: names_alone
-                    .into_iter()
-                    .filter(|(need, _)| need.turn >= turn && self.is_sure(&whole, (turn, false), need.turn))
-                    .map(|(need, step)| NameAlone { lost: lost_of(need), named: log.turn_of(step) })
-                    .collect(),
-                unlogged: self.unseen.more(log, &self.sent.decisions[at]),
-                is_prompt_known: self.unseen.is_known(log, &self.sent.decisions[at]),
-                shown,
-                is_shown: !is_of_middle && n_steps > 0 && shown.is_none_or(|share| share >= 0.5),
-                invented,
-                n_named,
-                words: typed.gone(0..from, until, (&goes, &is_gone), &summaries[i]),
-                change: Change {
-                    n_steps,
-                    lost: sure.into_iter().map(|(need, _)| lost_of(need)).collect(),
-                    perhaps: perhaps
-                        .into_iter()
-                        .map(|(need, is_of_file)| Perhaps { lost: lost_of(need), is_of_file })
-                        .collect(),
-                    again: self.reads.again(log, from..until, &is_gone),
-                    ..change
-                },
-            });
-        }
-        Ok((all, clears))
-    }
-
-    /// Beside each compaction how many things its summary names, and which of them stand nowhere before it.
-    fn invented(
-        &self,
-        bridged: &Bridged,
-        sources: &Runs,
-        summaries: &[String],
-    ) -> anyhow::Result<Vec<(usize, Vec<String>)>> {
-        let mut all = Vec::new();
-        for (event, summary) in bridged.run.events.iter().zip(summaries) {
-            let told = self.told(self.step(event.turn));
-            let stood = |words: &[u64]| sources.hold_before(words, told as usize);
-            let known = known_atoms(&bridged.log, &written(summary), told, &stood);
-            let unknown = known.iter().filter(|(_, is_known)| !is_known).map(|(atom, _)| atom.clone());
-            all.push((known.len(), unknown.collect::<Vec<_>>()));
-        }
-        let places = Places::of(self.log, all.iter().flat_map(|(_, unknown)| unknown.clone()).collect())?;
-        for ((_, unknown), event) in all.iter_mut().zip(&bridged.run.events) {
-            let told = self.told(self.step(event.turn));
-            unknown.retain(|atom| places.steps(atom).first().is_none_or(|first| *first >= told));
-            unknown.retain(|atom| !typos::stood_alike(self.log, sources, atom, told));
-            let stood = |words: &[u64]| sources.hold_before(words, told as usize);
-            unknown.retain(|atom| !typos::stood_around_brackets(atom, &stood));
-            // `Summary.txt` at the start of a sentence is `summary.txt`.
-            let mut seen = HashSet::new();
-            unknown.retain(|atom| seen.insert(atom.to_lowercase()));
-        }
-        Ok(all)
-    }
-
-    /// The newest summary before a step: it is a step of its own.
-    fn told(&self, step: u32) -> u32 {
-        (0..step).rev().find(|&step| self.log.kind(step) == Kind::Compaction).unwrap_or(step)
-    }
-
-    /// How much of the prompt before this one the log shows, but for what stands in each prompt.
-    fn shown(&self, at: usize) -> Option<f64> {
-        let at = at.checked_sub(1)?;
-        let before = &self.sent.decisions[at];
-        let always = self.unseen.tokens.filter(|_| !self.unseen.is_of_middle).unwrap_or(0.0);
-        let said = (self.billed(at)? as f64 - always).max(1.0);
-        Some((self.log.rate(before.turn)?.counted(before.tokens_sent) / said).min(1.0))
-    }
-
     /// What the call that wrote the summary before a turn cost, if the log tells what was counted for it.
     fn logged_cost(&self, turn: u32) -> Option<f64> {
         let summary = &self.log.trajectory.steps[self.told(self.step(turn)) as usize];
         let usage = summary.usage.as_ref().filter(|_| summary.kind == Kind::Compaction)?;
         Some(1e6 * usage.cost.filter(|cost| *cost > 0.0).or_else(|| of_call(self.tariff.at(turn), usage))?)
-    }
-
-    /// What the call that wrote a summary cost, which many logs do not show, if it read the whole prompt anew: the cache may serve
-    /// that, and some products send a part.
-    fn summary_cost(&self, at: usize, shorter: &Shorter, n_summary: u32) -> Option<f64> {
-        let turn = self.sent.decisions[at].turn;
-        let (prices, [prompt, _]) = (self.tariff.at(turn), shorter.billed);
-        let written = self.log.rate(turn).map_or(1.0, |rate| rate.counted(1)) * f64::from(n_summary);
-        let written = prices.output * prices.times(prompt).1 * written;
-        (n_summary > 0).then(|| prices.uncached(prompt) + written)
     }
 
     /// Where the decision of a turn stands among those that were sent.
@@ -421,6 +252,14 @@ impl Bench<'_> {
         shorter.pays(debt + more / self.of_provider(turn, is_billed), self.tariff.at(turn))
     }
 
+    /// The turn of the newest prompt before this one that the provider counted, of those since the last compaction, with its tokens.
+    fn counted(&self, at: usize) -> Option<(u32, u64)> {
+        let decisions = &self.sent.decisions;
+        let segment = |at: usize| self.log.turns[decisions[at].turn as usize].segment;
+        let mut before = (0..at).rev().take_while(|&before| segment(before) == segment(at - 1));
+        before.find_map(|before| Some((decisions[before].turn, self.billed(before)?)))
+    }
+
     /// What became of a prompt; `before` is the one before it, `is_billed` whether both are by the provider's count.
     fn change(&self, at: usize, shorter: &Shorter, before: u64, is_billed: bool) -> Change {
         let (log, decisions) = (self.log, &self.sent.decisions);
@@ -433,6 +272,7 @@ impl Bench<'_> {
             before,
             after: shorter.with,
             is_billed,
+            counted: if is_billed { None } else { self.counted(at) },
             is_shorter: shorter.saved > 0,
             cost: self.of_provider(decision.turn, is_billed) * debt,
             paid_after: self.paid(at, shorter, 0.0, is_billed),
@@ -461,23 +301,3 @@ fn is_of_user(steps: &[Step], at: u32) -> bool {
 
 /// Such commands.
 const CLEAR: [&str; 3] = ["/clear", "/reset", "/new"];
-
-/// How Claude Code begins what it says behind a summary: that is not the model's.
-const BEHIND: &str = "\nIf you need specific details from before compaction";
-
-/// What the model wrote of a summary, without a tag around it, which is a form that it was asked for.
-fn written(summary: &str) -> String {
-    let text = summary.split_once(BEHIND).map_or(summary, |(text, _)| text).trim_start();
-    let tag = text.strip_prefix('<').and_then(|rest| rest.split_once('>'));
-    let parted = tag.and_then(|(tag, rest)| rest.split_once(&format!("</{tag}>")));
-    parted.map_or_else(|| text.to_owned(), |(inside, behind)| format!("{inside}{behind}"))
-}
-
-/// The text that stands in the place of a scope.
-fn summary(after: &[Block]) -> String {
-    let generated = after.iter().filter_map(|block| match &block.content {
-        Content::Generated { text } => Some(text.as_str()),
-        _ => None,
-    });
-    generated.collect::<Vec<_>>().join("\n")
-}

@@ -9,6 +9,8 @@ pub(super) const UNLOGGED: f64 = 3_000.0;
 
 /// Who puts files and a map of them into prompts, and logs neither.
 const WITHOUT_FILES: &str = "aider";
+/// Who puts files back behind a compaction, and logs none: only the provider's count tells of them.
+const PUTS_BACK: &str = "claude-code";
 
 /// What the first prompt of a session holds beside its steps: system prompt and tools, which stand in each prompt.
 #[derive(Default)]
@@ -31,10 +33,13 @@ impl Unseen {
         Unseen { tokens: Some(tokens), is_of_middle: least + UNLOGGED < tokens }
     }
 
-    /// Whether it is known how much of a prompt is not in the log, if that is known of any.
+    /// Whether it is known how much of a prompt is not in the log; of a log that counts none that is nothing, but for products that
+    /// are known to put something there.
     pub(super) fn is_known(&self, log: &Log, decision: &Decision) -> bool {
-        let logs_files = log.trajectory.agent.as_deref() != Some(WITHOUT_FILES);
-        logs_files && !self.is_of_middle && (self.tokens.is_none() || missing(log, decision).is_some())
+        let agent = log.trajectory.agent.as_deref();
+        let is_whole = || self.tokens.is_none() && agent != Some(PUTS_BACK);
+        let is_known = agent != Some(WITHOUT_FILES) && !self.is_of_middle;
+        is_known && (is_whole() || missing(log, decision).is_some())
     }
 
     /// Tokens of a prompt that stand in no step and were not in the first one, if a file may be among them.

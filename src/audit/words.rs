@@ -82,7 +82,10 @@ impl<'a> Typed<'a> {
             let of = words(text);
             let is_there =
                 |of: &[u64]| summary.hold(of) || self.sources.texts_with(of).any(|step| stands(step as u32));
-            if is_of_harness(text) || of.len() < LEAST || self.said.get(&of) != Some(&1) || is_there(&of) {
+            let is_short = of.len() < LEAST || self.said.get(&of) != Some(&1);
+            // What stands behind a command is what was said.
+            let is_bare_there = || behind_command(text).is_some_and(|at| is_there(&words(&text[at..])));
+            if is_of_harness(text) || is_short || is_there(&of) || is_bare_there() {
                 continue;
             }
             let text = without(text, &|line| is_there(&words(line)));
@@ -122,7 +125,7 @@ impl<'a> Typed<'a> {
                     run,
                 })
             };
-            let said = typed_parts(text).into_iter().flat_map(move |part| without_command(text, part));
+            let said = typed_parts(text).into_iter().filter_map(move |part| unless_command(text, part));
             said.flat_map(move |part| runs(text, part)).flat_map(of_run)
         })
     }
@@ -141,25 +144,25 @@ fn is_of_harness(text: &str) -> bool {
     tag.split_once(&format!("</{name}>")).is_none_or(|(_, behind)| words(behind).len() < LEAST)
 }
 
-/// A part without the command that a message begins with (`/add a.rs`, `/ask why is that?`, `!make`); none of it where what stands behind that
-/// is no sentence.
-fn without_command(text: &str, part: Range<usize>) -> Option<Range<usize>> {
+/// A part of what was typed, unless it is a command alone: one that a message begins with (`/add a.rs`, `!make`) and nothing that is a sentence.
+/// What was typed is quoted as it was (`/ask why is that?`).
+fn unless_command(text: &str, part: Range<usize>) -> Option<Range<usize>> {
     let head = text.trim_start();
-    let shell =
-        head.strip_prefix('!').filter(|rest| rest.starts_with(|c: char| !c.is_whitespace() && c != '['));
-    let name = head.strip_prefix('/').and_then(|rest| rest.split_whitespace().next());
-    let is_name = |name: &str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_:".contains(&b));
-    let Some(name) = shell.and(Some("")).or(name.filter(|name| is_name(name))) else { return Some(part) };
-    let behind = text.len() - head.len() + 1 + name.len();
     let is_word = |word: &&str| {
         let word = word.trim_matches(|c: char| c.is_ascii_punctuation());
         !word.is_empty() && word.chars().all(|c| c.is_alphabetic() || c == '\'')
     };
-    let n_words = text[behind..].split_whitespace().filter(is_word).count();
-    // What a shell is told may begin a sentence as well.
-    let from = if shell.is_some() { 0 } else { behind };
-    let part = part.start.max(from)..part.end.max(from);
-    (n_words >= LEAST && !part.is_empty()).then_some(part)
+    let Some(behind) = behind_command(head) else { return Some(part) };
+    (head[behind..].split_whitespace().filter(is_word).count() >= LEAST && !part.is_empty()).then_some(part)
+}
+
+/// Where the command ends that a text begins with.
+fn behind_command(text: &str) -> Option<usize> {
+    let is_shell = |rest: &&str| rest.starts_with(|c: char| !c.is_whitespace() && c != '[');
+    let name = text.strip_prefix('/').and_then(|rest| rest.split_whitespace().next());
+    let is_name = |name: &&str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_:".contains(&b));
+    let shell = text.strip_prefix('!').filter(is_shell).map(|_| 1);
+    shell.or(name.filter(is_name).map(|name| 1 + name.len()))
 }
 
 /// A text without tags of a harness, what stands between them, and images.
@@ -253,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_command_is_no_sentence() {
-        let of = |text: &'static str| without_command(text, 0..text.len()).map(|part| text[part].trim());
+        let of = |text: &'static str| unless_command(text, 0..text.len()).map(|part| text[part].trim());
         for text in [
             "/add src/a.rs src/b.rs src/c.rs",
             "/clear",
@@ -262,8 +265,9 @@ mod tests {
         ] {
             assert_eq!(of(text), None, "{text}");
         }
-        assert_eq!(of("/ask why does the build fail here?"), Some("why does the build fail here?"));
         for text in [
+            "/ask why does the build fail here?",
+            "/compact is something I never want you to suggest",
             "!important the key rotates each day, so do not keep it",
             "/usr/bin/env is not there on my machine",
             "Use /add for it, please",

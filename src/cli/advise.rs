@@ -1,6 +1,7 @@
 //! `trajpress advise`: which policy to set, by what a user's own sessions would have saved and lost.
 
 mod answer;
+mod frontier;
 mod menu;
 
 use std::collections::BTreeMap;
@@ -20,7 +21,6 @@ use crate::audit;
 use crate::experiment::cell::plays;
 use crate::experiment::{Dataset, Plan};
 use crate::models::api;
-use crate::policies;
 use crate::settings::hint;
 use crate::store::TrajectoryRow;
 use crate::text::escape;
@@ -55,7 +55,7 @@ pub struct Args {
     /// How much more of what is needed later may be lost, as a share
     #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = margin, allow_negative_numbers = true)]
     margin: f64,
-    /// Preset to compare with [default: that of the product that wrote the logs]
+    /// Preset to compare with, or `newest-that-fit` [default: that of the product that wrote the logs]
     #[arg(long, value_name = "PRESET", conflicts_with = "settings_for")]
     reference: Option<String>,
     #[arg(long, value_name = "PRODUCT", value_parser = product, help = settings_help())]
@@ -90,25 +90,28 @@ fn product(text: &str) -> Result<String, String> {
 
 /// Runs the command.
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
-    let reference = args.reference.as_deref().map(policies::find).transpose()?;
+    let reference = args.reference.as_deref().map(menu::reference).transpose()?;
     let threads = super::threads(args.threads);
     let (_folder, data) = read(&args.logs, threads, output)?;
     let indices: Vec<usize> = (0..data.entries().len()).collect();
     let rows = data.trajectory_rows(&indices)?;
-    let mut groups: BTreeMap<Option<&str>, Vec<usize>> = BTreeMap::new();
+    let prompts: Vec<u64> = data.longest_prompts()?.iter().map(|longest| longest.tokens()).collect();
+    let window = |index: usize| api::window(rows[index].model.as_deref(), prompts[index]).tokens;
+    // What fits depends on the model: those of another window have an answer of their own, unless one window is asked for.
+    let is_by_model = args.window.is_none() && args.settings_for.as_deref().is_none_or(menu::is_by_model);
+    let mut groups: BTreeMap<(Option<&str>, Option<u64>), Vec<usize>> = BTreeMap::new();
     for (index, row) in rows.iter().enumerate() {
-        let own = reference
-            .map(|preset| preset.name.as_str())
-            .or_else(|| menu::reference_of(&row.format, data.entries()[index].is_edited));
-        groups.entry(own.filter(|_| args.settings_for.is_none())).or_default().push(index);
+        let of_log = || menu::reference_of(&row.format, data.entries()[index].is_edited);
+        let own = reference.unwrap_or_else(of_log).filter(|_| args.settings_for.is_none());
+        let model = (own.is_none() && is_by_model).then(|| window(index));
+        groups.entry((own, model)).or_default().push(index);
     }
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by_key(|(_, indices)| std::cmp::Reverse(indices.len()));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-    let prompts: Vec<u64> = data.longest_prompts()?.iter().map(|longest| longest.tokens()).collect();
     let (mut page, mut all) = (Vec::new(), Vec::new());
-    for (reference, indices) in groups {
-        let window = usual_window(&prompts, &rows, &indices);
+    for ((reference, _), indices) in groups {
+        let window = usual_window(indices.iter().map(|&index| window(index)));
         let answer = answered(args, &data, &rows, (reference, &indices, window), &pool, output)?;
         if !page.is_empty() {
             page.push(Block::Line(String::new()));
@@ -135,10 +138,11 @@ fn answered(
     pool: &rayon::ThreadPool,
     output: Output,
 ) -> anyhow::Result<Answer> {
-    let menu = match &args.settings_for {
+    let mut menu = match &args.settings_for {
         Some(product) => Menu::settings(product, model_window)?,
         None => Menu::of(reference, model_window)?,
     };
+    menu.is_of_logs = args.reference.is_none() && args.settings_for.is_none();
     let is_half = args.window.is_none() && is_compacted(data, rows, indices)?;
     let half = if is_half { menu.own_window / 2 } else { menu.own_window };
     let menu = menu.in_window(args.window.unwrap_or(half));
@@ -204,13 +208,10 @@ fn is_priced(row: &TrajectoryRow) -> bool {
     row.model.as_deref().and_then(crate::scores::money::Prices::known).is_some()
 }
 
-/// The window that most of the sessions have, by their models; of equally many the smaller one.
-fn usual_window(prompts: &[u64], rows: &[TrajectoryRow], indices: &[usize]) -> u64 {
+/// The window that most of the sessions have; of equally many the smaller one.
+fn usual_window(windows: impl Iterator<Item = u64>) -> u64 {
     let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
-    for &index in indices {
-        let window = api::window(rows[index].model.as_deref(), prompts[index]);
-        *counts.entry(window.tokens).or_default() += 1;
-    }
+    windows.for_each(|window| *counts.entry(window).or_default() += 1);
     let usual = counts.iter().max_by_key(|(window, n)| (**n, std::cmp::Reverse(**window)));
     usual.map_or(200_000, |(window, _)| *window)
 }

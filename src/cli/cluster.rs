@@ -3,7 +3,7 @@
 mod told;
 
 use std::io::{self, BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
@@ -11,8 +11,10 @@ use self::told::{estimated, planned, swept};
 use super::run::{self, Given, at_once};
 use super::{ExitStatus, Output, print};
 use crate::experiment::cell::{Shelf, run_unit};
-use crate::experiment::run::{Said, Wanted, begin, estimate, gc, serve, status};
-use crate::experiment::{Options, Plan};
+use crate::experiment::run::{
+    Said, Shared, Wanted, affordable, begin, estimate, forecast, gc, serve, status,
+};
+use crate::experiment::{Options, Plan, sample_of};
 use crate::text::escape;
 
 /// Do a run in pieces, on many machines that share a folder
@@ -26,6 +28,7 @@ use crate::text::escape;
   trajpress cluster plan experiment.toml --data data --out runs/big
   trajpress cluster status runs/big --left | trajpress cluster worker experiment.toml --data data --out runs/big
   trajpress cluster merge experiment.toml --data data --out runs/big
+  trajpress cluster plan experiment.toml --data data --out runs/some --sample 400
   trajpress cluster estimate runs/big --rates runs/try --workers 64 --price 0.05
 
 Exit codes: 0 done; 1 done, but units failed or are missing; 2 wrong usage or could not run; of the Ray driver also 75: stopped, start it again")]
@@ -56,6 +59,17 @@ struct PlanArgs {
     /// Folder of the run, on a file system that all workers share
     #[arg(long, value_name = "RUN")]
     out: PathBuf,
+    #[command(flatten)]
+    elsewhere: Elsewhere,
+    /// Draw N trajectories, from strata of reader, agent, length and outcome; `trajpress report --population corpus` then speaks of all
+    #[arg(long, value_name = "N", value_parser = at_least_two, conflicts_with_all = ["limit", "budget_hours"])]
+    sample: Option<usize>,
+    /// Draw as many as take H hours of all workers together, by the rates of `--rates`
+    #[arg(long, value_name = "H", value_parser = number, conflicts_with = "limit", requires = "rates")]
+    budget_hours: Option<f64>,
+    /// Folder of a run of which the rates are taken, such as one of some sessions
+    #[arg(long, value_name = "RUN", requires = "budget_hours")]
+    rates: Option<PathBuf>,
     /// Delete the run that RUN holds, whatever it is, and begin anew; other files there stay
     #[arg(long)]
     fresh: bool,
@@ -108,6 +122,32 @@ struct Of {
     /// Folder of the run
     #[arg(long, value_name = "RUN")]
     out: PathBuf,
+    #[command(flatten)]
+    elsewhere: Elsewhere,
+}
+
+/// Where parts are published, if not in the folder of the run.
+#[derive(Debug, clap::Args)]
+struct Elsewhere {
+    /// Publish parts in this place that all machines reach, and keep RUN for this machine alone: another folder, or s3://, gs://, az:// in a
+    /// build with the feature `cloud`
+    #[arg(long, value_name = "PLACE")]
+    store: Option<String>,
+}
+
+impl Elsewhere {
+    fn open(&self) -> anyhow::Result<Option<Shared>> {
+        self.store.as_deref().map(Shared::open).transpose()
+    }
+
+    /// The place, after RUN has what the run is.
+    fn join(&self, out: &Path) -> anyhow::Result<Option<Shared>> {
+        let shared = self.open()?;
+        if let Some(shared) = &shared {
+            shared.join(out)?;
+        }
+        Ok(shared)
+    }
 }
 
 /// Say how far a run is, from its folder alone
@@ -115,6 +155,8 @@ struct Of {
 struct StatusArgs {
     /// Folder of the run
     run: PathBuf,
+    #[command(flatten)]
+    elsewhere: Elsewhere,
     /// Print the ids of units that are left, in the order in which they are best begun, and nothing else
     #[arg(long)]
     left: bool,
@@ -131,11 +173,17 @@ struct EstimateArgs {
     /// Folder of a run of which the rates are taken [default: RUN]
     #[arg(long, value_name = "RUN")]
     rates: Option<PathBuf>,
+    /// What `trajpress run EXPERIMENT --list --limit 20 --json` printed: of variants with models that were not tried, it says what they ask
+    #[arg(long, value_name = "FILE")]
+    listed: Option<PathBuf>,
+    /// What `trajpress models bench --json` printed on a worker of the kind, in place of the speeds in the other file
+    #[arg(long, value_name = "FILE", requires = "listed")]
+    bench: Option<PathBuf>,
     /// Workers; one is a core where no model works
     #[arg(long, value_name = "N", default_value_t = 1)]
     workers: usize,
     /// Price of a worker and hour
-    #[arg(long, value_name = "P", value_parser = price)]
+    #[arg(long, value_name = "P", value_parser = number)]
     price: Option<f64>,
     /// Estimate a corpus of N steps that is like this one, instead of what is left
     #[arg(long, value_name = "N")]
@@ -152,7 +200,14 @@ struct GcArgs {
     parts: bool,
 }
 
-fn price(text: &str) -> Result<f64, String> {
+fn at_least_two(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n) if n >= 2 => Ok(n),
+        _ => Err("expected a whole number of at least 2".to_owned()),
+    }
+}
+
+fn number(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(price) if price >= 0.0 && f64::is_finite(price) => Ok(price),
         _ => Err("expected a number of at least 0".to_owned()),
@@ -168,12 +223,18 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
             work(&args.of, args.threads, BufReader::new(io::stdin()), output)
         }
         What::Unit(args) => work(&args.of, 1, args.unit.as_bytes(), output),
-        What::Merge(args) => run::merge(&args.of.given, &args.of.out, args.raw, output),
+        What::Merge(args) => {
+            if let Some(shared) = args.of.elsewhere.join(&args.of.out)? {
+                shared.fetch(&args.of.out)?;
+            }
+            run::merge(&args.of.given, &args.of.out, args.raw, output)
+        }
         What::Status(args) => tell_status(args, output),
         What::Estimate(args) => {
             let wanted = Wanted { workers: args.workers, price: args.price, steps: args.steps };
             let rates = args.rates.as_deref().unwrap_or(&args.run);
-            let told = estimate(&args.run, rates, wanted)?;
+            let listed = args.listed.as_deref().map(|listed| forecast(listed, args.bench.as_deref()));
+            let told = estimate(&args.run, rates, listed.transpose()?.unwrap_or_default(), wanted)?;
             print(&if output.json { escape::json(&told)? } else { estimated(&told, wanted) })?;
             Ok(ExitStatus::Done)
         }
@@ -186,18 +247,29 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
 }
 
 fn plan(args: &PlanArgs, output: Output) -> anyhow::Result<ExitStatus> {
-    let options = Options {
+    let mut options = Options {
         limit: args.given.limit,
+        sample: args.sample,
         fresh: args.fresh,
         replace: args.replace,
         quiet: output.quiet,
         ..Options::default()
     };
+    if options.sample.is_none() && !args.fresh && !args.replace {
+        options.sample = sample_of(&args.out)?;
+    }
     let (mut plan, data) = args.given.open(Some(&args.out), &options, super::threads(0), output)?;
+    if let Some((hours, rates)) = args.budget_hours.zip(args.rates.as_deref()) {
+        options.sample = affordable(&plan, &data, rates, hours)?;
+    }
     let opened = args.given.using.open(&plan.variants, &plan.readers, 1)?;
     plan.models = opened.identities();
     begin(&plan, &data, &args.out, &options)?;
-    let status = status(&args.out)?;
+    let shared = args.elsewhere.open()?;
+    if let Some(shared) = &shared {
+        shared.begin(&args.out)?;
+    }
+    let status = status(&args.out, shared.as_ref())?;
     print(&match output.json {
         true => escape::json(&json!({ "at_once": at_once(&plan, 1), "status": status }))?,
         false => planned(&status, &args.out),
@@ -207,7 +279,10 @@ fn plan(args: &PlanArgs, output: Output) -> anyhow::Result<ExitStatus> {
 
 /// Does units of a run that was planned.
 fn work(of: &Of, threads: usize, ids: impl BufRead + Send, output: Output) -> anyhow::Result<ExitStatus> {
-    let mut options = Options { limit: of.given.limit, joins: true, quiet: true, ..Options::default() };
+    of.elsewhere.join(&of.out)?;
+    let (sample, store) = (sample_of(&of.out)?, of.elsewhere.store.clone());
+    let mut options =
+        Options { limit: of.given.limit, sample, store, joins: true, quiet: true, ..Options::default() };
     let (mut plan, data) = of.given.open(Some(&of.out), &options, threads.max(1), output)?;
     options.threads = Some(at_once(&plan, super::threads(threads)));
     // Models are loaded when they are first asked: a worker may get units of one alone.
@@ -232,7 +307,8 @@ fn die_with_parent() {
 }
 
 fn tell_status(args: &StatusArgs, output: Output) -> anyhow::Result<ExitStatus> {
-    let status = status(&args.run)?;
+    let shared = args.elsewhere.join(&args.run)?;
+    let status = status(&args.run, shared.as_ref())?;
     print(&match (output.json, args.left) {
         (true, true) => escape::json(&status.left)?,
         (true, false) => escape::json(&status)?,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::page::{Block, lay_out, width};
 use super::{ExitStatus, Output, count, print, report, tell};
 use crate::experiment::finish::Success;
-use crate::files::whole;
+use crate::files::{reach, whole};
 use crate::report::compare::gate::{Answer, Gate};
 use crate::report::compare::{Compared, Options, Row, compare};
 use crate::report::statistics::bootstrap::Resampling;
@@ -37,7 +37,9 @@ A gate is a TOML file; without one need_retention, token_savings and cost_saving
   margin = 0.05
   variants = [\"mask\", \"truncate*\"]
 
-Exit codes: 0 nothing is worse; 1 something is (or, with --strict, cannot be told); 2 the runs cannot be compared")]
+With `may_go = [\"mask*\"]` before its rules a variant may be gone.
+
+Exit codes: 0 nothing is worse; 1 something is, or is gone (or, with --strict, cannot be told); 2 the runs cannot be compared")]
 pub struct Args {
     /// Folder of the run that counts as before
     #[arg(required_unless_present = "history")]
@@ -101,7 +103,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
 
 fn status(of: &Compared, strict: bool) -> ExitStatus {
     match of.answer() {
-        Some(Answer::Worse) => ExitStatus::Failed,
+        Some(Answer::Worse | Answer::Gone) => ExitStatus::Failed,
         Some(Answer::CannotTell) if strict => ExitStatus::Failed,
         _ => ExitStatus::Done,
     }
@@ -176,7 +178,8 @@ fn check_whole(run: &Path) -> anyhow::Result<()> {
     if let Some(what) = success.as_ref().map(|s| s.damaged(run)).transpose()?.flatten() {
         anyhow::bail!("{what}\nhint: start the run again, it joins its tables anew");
     }
-    if success.is_none() {
+    // Of what is no run at all the comparison tells.
+    if success.is_none() && reach::is_there(&run.join("_manifest.json"))? {
         tell(&format!(
             "{}: no _SUCCESS, so nothing says that these tables are whole and of one run",
             run.display()
@@ -192,11 +195,8 @@ fn headline(of: &Compared) -> String {
     let all = of.rows.len() as u64;
     let worse: Vec<String> = of.rows.iter().filter(|row| row.answer == Answer::Worse).map(told).collect();
     match of.answer() {
-        Some(Answer::Worse) => format!("Worse: {}.", worse.join("; ")),
-        _ if !of.only_base.is_empty() => format!(
-            "Cannot tell: of {} there is nothing now; nothing else is worse.",
-            count(of.only_base.len() as u64, "variant")
-        ),
+        Some(Answer::Worse) => format!("Worse: {}.{}", worse.join("; "), gone(of)),
+        Some(Answer::Gone) => format!("{} Nothing else is worse.", gone(of).trim_start()),
         _ if same == all => format!("Nothing changed: {} the same.", count(all, "answer")),
         Some(Answer::CannotTell) => {
             format!("Cannot tell {} of {}; nothing is worse.", n(Answer::CannotTell), count(all, "answer"))
@@ -205,11 +205,23 @@ fn headline(of: &Compared) -> String {
     }
 }
 
-/// `needs kept of mask fell from 0.81 to 0.72 (-0.09 [-0.12, -0.06])`.
+/// What the gate holds and is not there, in a sentence; empty where all are.
+fn gone(of: &Compared) -> String {
+    match of.gone.len() {
+        0 => String::new(),
+        1 => format!(" Gone: {}, so nothing tells whether what came instead is worse.", shortened(&of.gone)),
+        n => format!(
+            " Gone: {n} variants ({}), so nothing tells whether what came instead is worse.",
+            shortened(&of.gone)
+        ),
+    }
+}
+
+/// `needs kept of mask fell from 0.81 to 0.72, a difference of -0.09 [-0.12, -0.06]`.
 fn told(row: &Row) -> String {
     let went = if row.value().is_some_and(|d| d > 0.0) { "rose" } else { "fell" };
     format!(
-        "{} of {} {went} from {} to {} ({})",
+        "{} of {} {went} from {} to {}, a difference of {}",
         scores::called(row.score),
         row.label,
         number(row.base),
@@ -228,6 +240,7 @@ fn difference(row: &Row) -> String {
     match (row.is_same, row.value(), row.interval()) {
         (true, ..) => "the same".to_owned(),
         (_, Some(value), Some((lo, hi))) => format!("{} [{}, {}]", signed(value), fixed(lo, 3), fixed(hi, 3)),
+        (_, Some(value), None) if row.all_agree() => format!("{} in all alike", signed(value)),
         (_, Some(value), None) => signed(value),
         _ => "-".to_owned(),
     }
@@ -297,7 +310,7 @@ fn noise(of: &Compared) -> Vec<String> {
             seeds.n_seeds,
             seeds.label,
             fixed(seeds.apart, 3),
-            seeds.score
+            scores::called(seeds.score)
         ));
     }
     let mut scores: Vec<&str> = of.rows.iter().map(|row| row.score).collect();
@@ -307,8 +320,9 @@ fn noise(of: &Compared) -> Vec<String> {
             of.rows.iter().filter(|row| row.score == score).filter_map(|row| row.halves).collect();
         if let Some(most) = halves.into_iter().reduce(f64::max) {
             said.push(format!(
-                "Two random halves of the sessions are {} apart in {score}, for the variant that varies most (19 of 20 draws).",
-                fixed(most, 3)
+                "Two random halves of the sessions are {} apart in {}, for the variant that varies most (19 of 20 draws).",
+                fixed(most, 3),
+                scores::called(score)
             ));
         }
     }
@@ -363,8 +377,8 @@ fn warnings(of: &Compared) -> Vec<String> {
         of.changed.iter().map(|what| format!("warning: other settings than before: {what}")).collect();
     if !of.only_base.is_empty() {
         said.push(format!(
-            "warning: not compared, for they are gone: {}\nhint: variants are paired by their labels; a policy under [[policies]] \
-             keeps its `name` whatever its keys are",
+            "warning: not compared, for they are gone: {}\nhint: variants are paired by their labels, which hold their settings; a \
+             policy under [[policies]] keeps its `name` whatever its keys are; `may_go = [\"LABEL\"]` in the gate lets one go",
             shortened(&of.only_base)
         ));
     }
@@ -389,7 +403,7 @@ fn as_json(of: &Compared) -> Value {
         })
     };
     json!({
-        "answer": of.answer(), "sessions": of.sessions, "variants_only_before": of.only_base, "variants_only_now": of.only_new,
+        "answer": of.answer(), "sessions": of.sessions, "variants_only_before": of.only_base, "variants_only_now": of.only_new, "gone": of.gone,
         "other_settings": of.changed, "rows": of.rows.iter().map(row).collect::<Vec<_>>(), "seeds": of.seeds,
         "population": of.population, "cluster": of.cluster,
     })
@@ -399,11 +413,12 @@ fn as_json(of: &Compared) -> Value {
 fn junit(of: &Compared, strict: bool) -> String {
     let fails = |row: &&Row| row.answer == Answer::Worse || strict && row.answer == Answer::CannotTell;
     let n_gone = of.only_base.len();
-    let n_failed = of.rows.iter().filter(fails).count() + if strict { n_gone } else { 0 };
+    let n_failed = of.rows.iter().filter(fails).count() + of.gone.len();
     let skipped = of.rows.iter().filter(|row| row.answer == Answer::CannotTell && !fails(row)).count()
-        + if strict { 0 } else { n_gone };
+        + n_gone
+        - of.gone.len();
     let gone = |label: &String| {
-        let what = if strict { "failure" } else { "skipped" };
+        let what = if of.gone.contains(label) { "failure" } else { "skipped" };
         let name = escape::xml(label);
         format!(
             "  <testcase classname=\"variant\" name=\"{name}\"><{what} message=\"it is gone\"/></testcase>\n"

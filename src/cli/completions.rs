@@ -16,8 +16,31 @@ pub struct Args {
 
 /// Prints them.
 pub fn run(args: &Args) -> anyhow::Result<ExitStatus> {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "trajpress", &mut script);
-    print(&String::from_utf8(script)?)?;
+    print(&script(args.shell))?;
     Ok(ExitStatus::Done)
+}
+
+fn script(shell: clap_complete::Shell) -> String {
+    let mut script = Vec::new();
+    // Commands that nobody types are no help.
+    let all = Cli::command();
+    let shown = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    let mut ours = clap::Command::new("trajpress")
+        .subcommands(shown.collect::<Vec<_>>())
+        .args(all.get_arguments().cloned());
+    clap_complete::generate(shell, &mut ours, "trajpress", &mut script);
+    String::from_utf8_lossy(&script).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_that_nobody_types_are_not_offered() {
+        for shell in [clap_complete::Shell::Bash, clap_complete::Shell::Fish] {
+            let script = script(shell);
+            assert!(script.contains("nightly") && !script.contains("model-worker"), "{shell}");
+        }
+    }
 }

@@ -11,12 +11,13 @@ use super::{ExitStatus, Output, catalogue, columns, count, print};
 use crate::context::log::Log;
 use crate::context::needs::Needs;
 use crate::context::{Block, Content};
-use crate::experiment::cell::{Shelf, Which, accounts, recipe};
+use crate::experiment::cell::{Accounts, Shelf, Which, accounts, recipe};
 use crate::experiment::{Dataset, Kept, Plan, Variant, place};
+use crate::export::words::Words;
 use crate::files::reach;
 use crate::replay::{Event, Observer, Run, replay};
-use crate::scores::costs::Costs;
 use crate::scores::readers::Named;
+use crate::showcase;
 use crate::store::{TrajectoryRow, UsageRow};
 use crate::strategies::Fate;
 use crate::text::escape;
@@ -26,13 +27,15 @@ use crate::turns::actions::ActionKind;
 mod event;
 mod lines;
 mod sessions;
+mod usage;
 
 pub(super) use lines::{line, line_with};
+use usage::{counted_lines, stretch, usage_lines};
 
 /// Show a trajectory, and what a variant kept, rewrote and lost of it
 ///
 /// Of a run: its sessions under a variant, those that lose most first. Of data, without a variant: the steps of a trajectory, one line each. With one: the events of its replay, or of
-/// one event: what it took that was needed later, then what it rewrote, dropped, added and kept. `--timeline` draws intents, files, tests and where each trigger fires. Text of the log is shown with its control characters escaped.
+/// one event: what it took that was needed later, then what it rewrote, dropped, added and kept. `--timeline` draws intents, files, tests and where each trigger fires. Text of the log is shown with its control characters escaped, keys and personal data as placeholders (`--raw` shows them).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   trajpress inspect runs/night
@@ -78,6 +81,9 @@ pub struct Args {
     /// what it shows
     #[arg(long, value_name = "FILE", requires = "variant", conflicts_with = "event")]
     tiers: Option<PathBuf>,
+    /// Show keys and personal data as they are
+    #[arg(long)]
+    raw: bool,
     /// Characters shown of each block [default: 160, or what a narrow terminal has room for]
     #[arg(long, value_name = "N")]
     width: Option<usize>,
@@ -130,7 +136,8 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         return drawn("timeline", path, output);
     }
     let Some(name) = &args.variant else {
-        return show_steps(&log, &data.usage(index)?, args.most(), output);
+        let words = words(&log, args.raw);
+        return show_steps(&log, &words, &data.usage(index)?, (args.most(), output));
     };
     let plan = match (&args.experiment, kept) {
         (Some(file), _) => Plan::read(file, &catalogue())?,
@@ -142,15 +149,16 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     })?;
     let tokenizer = Tokenizer::load(&plan.tokenizer)?;
     let models = args.using.open([variant], &Named::default(), 1)?.models();
+    let all = (&data, &plan, &Shelf::default());
+    let which = args.event.map_or(Which::Worst(0), Which::Number);
+    let told = accounts(all, index, variant, &models, (which, showcase::tail(&plan)))?;
     if let Some(number) = args.event {
-        let all = (&data, &plan, &Shelf::default());
-        let told = accounts(all, index, variant, &models, (Which::Number(number), 0))?;
         anyhow::ensure!(
             !told.events.is_empty(),
             "no event {number}: {} in this replay",
             count(told.n_events as u64, "event")
         );
-        return event::show(&told, args.all, args.most(), output);
+        return event::show(&told, (args.all, args.raw), args.most(), output);
     }
     let recipe = recipe(variant, &models)?;
     let log = if recipe.bridges() { data.log(index, true)? } else { log };
@@ -160,7 +168,10 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         super::tiers::write(&log, &variant.label, &run, path)?;
         return drawn("tier map", path, output);
     }
-    show_events(&variant.label, &run, args.most(), output)
+    let session = escape::short(&data.entries()[index].id.chars().take(8).collect::<String>());
+    let next =
+        format!("trajpress inspect {} {session} --variant '{}'", args.data.display(), escape::line(name));
+    show_events((&variant.label, &next), &run, &told, args.most(), output)
 }
 
 /// Where the data of a run are.
@@ -237,14 +248,25 @@ pub(super) fn find(data: &Dataset, name: &str) -> anyhow::Result<usize> {
     }
 }
 
-fn show_steps(log: &Log, usage: &[UsageRow], width: usize, output: Output) -> anyhow::Result<ExitStatus> {
+/// The texts of a log, without keys and personal data unless it is to be raw.
+fn words(log: &Log, raw: bool) -> Words<'_> {
+    if raw { Words::raw(log) } else { Words::redacted(log, &[]) }
+}
+
+fn show_steps(
+    log: &Log,
+    words: &Words,
+    usage: &[UsageRow],
+    (width, output): (usize, Output),
+) -> anyhow::Result<ExitStatus> {
     let t = &log.trajectory;
+    let texts: Vec<String> = (0..t.steps.len() as u32).map(|step| words.step(step)).collect();
     if output.json {
         let steps: Vec<_> = t
             .steps
             .iter()
-            .zip(&log.tokens)
-            .map(|(s, tokens)| json!({"turn": s.turn, "segment": s.segment, "role": s.role, "kind": s.kind, "tokens": tokens, "text": s.text, "model": s.model, "usage": s.usage.as_deref()}))
+            .zip(log.tokens.iter().zip(&texts))
+            .map(|(s, (tokens, text))| json!({"turn": s.turn, "segment": s.segment, "role": s.role, "kind": s.kind, "tokens": tokens, "text": text, "model": s.model, "usage": s.usage.as_deref()}))
             .collect();
         let usage: Vec<_> = usage.iter().map(stretch).collect();
         let json = json!({"trajectory": t.id, "source": t.source, "usage": usage, "steps": steps});
@@ -263,75 +285,29 @@ fn show_steps(log: &Log, usage: &[UsageRow], width: usize, output: Output) -> an
     ));
     for (i, (s, tokens)) in t.steps.iter().zip(&log.tokens).enumerate() {
         let what = log.action_kinds[i].map_or(s.kind.name(), ActionKind::name);
-        text.push_str(&format!("{:>4} {:<12}{tokens:>7}  {}\n", s.turn, what, line(&s.text, width)));
+        text.push_str(&format!("{:>4} {:<12}{tokens:>7}  {}\n", s.turn, what, line(&texts[i], width)));
     }
     print(&text)?;
     Ok(ExitStatus::Done)
 }
 
-fn stretch(row: &UsageRow) -> serde_json::Value {
-    json!({
-        "turns": [row.first_turn, row.end_turn], "calls": row.n_calls, "unseen": row.unseen, "factor": row.factor,
-        "factor_of": row.factor_of, "unlogged_edit": row.unlogged_edit, "sent_is_known": row.sent_is_known,
-        "residual_median": row.residual_median, "residual_p90": row.residual_p90,
-    })
-}
-
-/// What the provider counted beside what the log shows, by stretch; empty where no usage is logged.
-fn usage_lines(usage: &[UsageRow]) -> String {
-    let Some(first) = usage.first() else { return String::new() };
-    let mut text = format!(
-        "usage = unseen + {:.3} x tokens (factor of {}); |residual| / usage {:.3}, 90th percentile {:.3}\n",
-        first.factor, first.factor_of, first.residual_median, first.residual_p90
-    );
-    for row in usage {
-        let edit = if row.unlogged_edit { ", after an unlogged edit" } else { "" };
-        let (unseen, calls) = (count(row.unseen, "token"), count(u64::from(row.n_calls), "call"));
-        text.push_str(&format!(
-            "  turns {}..{}: {unseen} unseen, {calls}{edit}\n",
-            row.first_turn, row.end_turn
-        ));
-    }
-    text
-}
-
-/// What the log counted beside prompts: reasoning, other models, and costs, those beside what the model's prices say.
-fn counted_lines(log: &Log) -> String {
-    let t = &log.trajectory;
-    let usages = || t.steps.iter().filter_map(|step| step.usage.as_deref());
-    let mut text = String::new();
-    let reasoning: u64 = usages().filter_map(|usage| usage.reasoning).sum();
-    if reasoning > 0 {
-        text += &format!("reasoning: {}\n", count(reasoning, "token"));
-    }
-    let mut others: Vec<&str> = t.steps.iter().filter_map(|step| step.model.as_deref()).collect();
-    let n = others.len() as u64;
-    others.sort_unstable();
-    others.dedup();
-    if n > 0 {
-        text += &format!("{} of other models: {}\n", count(n, "reply"), line(&others.join(", "), 200));
-    }
-    if let Some(cost) = t.cost {
-        text += &format!("cost of the run by the log: ${cost:.4}\n");
-    }
-    let costs = Costs::of(t);
-    if costs.n_calls > 0 {
-        text += &format!("cost by the log: ${:.4} for {}", costs.logged, count(costs.n_calls, "call"));
-        if let Some(ratio) = costs.ratio() {
-            text += &format!("; by the prices of its models {ratio:.2} of that");
-        }
-        text += "\n";
-    }
-    text
-}
-
-fn show_events(label: &str, run: &Run, width: usize, output: Output) -> anyhow::Result<ExitStatus> {
+/// The events of a replay, each with how many needs it took; `next` is the command that shows one.
+fn show_events(
+    (label, next): (&str, &str),
+    run: &Run,
+    told: &Accounts,
+    width: usize,
+    output: Output,
+) -> anyhow::Result<ExitStatus> {
+    let taken = |event: usize| told.taken.get(event).copied().unwrap_or(0);
     if output.json {
         let events: Vec<_> = run
             .events
             .iter()
-            .map(|e| {
+            .enumerate()
+            .map(|(i, e)| {
                 json!({
+                    "needs_lost": taken(i),
                     "turn": e.turn,
                     "scope": [e.turns.start, e.turns.end],
                     "trigger": e.kind,
@@ -344,21 +320,26 @@ fn show_events(label: &str, run: &Run, width: usize, output: Output) -> anyhow::
                 })
             })
             .collect();
-        print(&(escape::json(&json!({"variant": label, "events": events}))?))?;
+        print(&(escape::json(&json!({"variant": label, "needs_lost": told.n_lost, "events": events}))?))?;
         return Ok(ExitStatus::Done);
     }
     let mut text = format!(
-        "{label}: {}, {}\n",
+        "{label}: {}, {}, {} lost\n",
         count(run.decisions.len() as u64, "decision"),
-        count(run.events.len() as u64, "event")
+        count(run.events.len() as u64, "event"),
+        count(told.n_lost as u64, "need")
     );
     for (i, e) in run.events.iter().enumerate() {
         text.push_str(&format!(
-            "{i:>4} before turn {:<5} scope {:<10} prompt {:>6} -> {:>6} tokens {}",
+            "{i:>4} turn {:<4} scope {:<9} {:>6} -> {:>6} tokens  {:<14} {}",
             e.turn,
             format!("{}..{}", e.turns.start, e.turns.end),
             e.tokens_before,
             e.tokens_after,
+            match taken(i) {
+                0 => String::new(),
+                n => format!("{} lost", count(n as u64, "need")),
+            },
             flags(e).join(", ")
         ));
         text.truncate(text.trim_end().len());
@@ -373,8 +354,13 @@ fn show_events(label: &str, run: &Run, width: usize, output: Output) -> anyhow::
             ));
         }
     }
-    if !run.events.is_empty() {
-        text += "\nWhat one of them took that was needed later: --event K\n";
+    let found: usize = told.taken.iter().sum();
+    if found < told.n_lost {
+        text += &format!("No single event took the other {}.\n", count((told.n_lost - found) as u64, "need"));
+    }
+    let worst = (0..run.events.len()).max_by_key(|&event| (taken(event), std::cmp::Reverse(event)));
+    if let Some(worst) = worst {
+        text += &format!("\nWhat one of them took, here the worst:\n  {next} --event {worst}\n");
     }
     print(&text)?;
     Ok(ExitStatus::Done)
@@ -390,8 +376,8 @@ fn flags(event: &Event) -> Vec<String> {
     violations.chain(degenerate).chain(fallback).chain(warning).collect()
 }
 
-fn item(item: &crate::strategies::Item) -> serde_json::Value {
-    json!({"text": &*item.text, "kind": item.kind, "fate": item.fate.name(), "of": item.of, "score": item.score,
+fn item(item: &crate::strategies::Item, text: &str) -> serde_json::Value {
+    json!({"text": text, "kind": item.kind, "fate": item.fate.name(), "of": item.of, "score": item.score,
            "step": item.source.as_ref().map(|(step, _)| step)})
 }
 
@@ -431,6 +417,7 @@ mod tests {
             variant: None,
             event: None,
             all: false,
+            raw: false,
             width: Some(9),
             using: Default::default(),
         };
@@ -439,26 +426,5 @@ mod tests {
             error.contains("does not say where its data are\nhint: name them with --data DIR"),
             "{error}"
         );
-    }
-
-    #[test]
-    fn usage_is_told_by_stretch() {
-        let row = |turns: std::ops::Range<u32>, unlogged_edit| UsageRow {
-            first_turn: turns.start,
-            end_turn: turns.end,
-            n_calls: 3,
-            unseen: 42_000,
-            factor: 1.3604,
-            factor_of: "session".to_owned(),
-            unlogged_edit,
-            residual_median: 0.004,
-            residual_p90: 0.02,
-            ..UsageRow::default()
-        };
-        let expected = "usage = unseen + 1.360 x tokens (factor of session); |residual| / usage 0.004, 90th percentile 0.020
-  turns 0..9: 42,000 tokens unseen, 3 calls
-  turns 9..12: 42,000 tokens unseen, 3 calls, after an unlogged edit\n";
-        assert_eq!(usage_lines(&[row(0..9, false), row(9..12, true)]), expected);
-        assert_eq!(usage_lines(&[]), "");
     }
 }

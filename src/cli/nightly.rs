@@ -54,7 +54,7 @@ pub struct Args {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Config {
-    logs: OneOrMore,
+    logs: Spanned<OneOrMore>,
     experiment: Spanned<PathBuf>,
     #[serde(default = "nights")]
     folder: PathBuf,
@@ -100,7 +100,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     }
     ingest.extend(config.redact.then(|| "--redact".into()));
     ingest.push("--".into());
-    ingest.extend(config.logs.into_vec().iter().map(|path| beside(Path::new(path)).into()));
+    ingest.extend(config.logs.into_inner().into_vec().iter().map(|path| beside(Path::new(path)).into()));
     let mut status = step(ingest)?;
     let replay: [OsString; 8] = [
         "run".into(),
@@ -154,12 +154,21 @@ impl Config {
         let source = Source { path: &shown, text: &text };
         let config: Config = source.read()?;
         anyhow::ensure!(config.keep > 0, "{shown}: `keep` must be at least 1, the night itself");
+        if config.logs.get_ref().is_empty() {
+            let told =
+                "`logs` names none\nhint: name folders or files of logs, such as \"~/.claude/projects\"";
+            return Err(source.error(&config.logs.span(), told));
+        }
         for (key, named) in [("experiment", Some(&config.experiment)), ("gate", config.gate.as_ref())] {
             let Some(named) = named else { continue };
             let there = beside(path, named.get_ref());
             if !there.is_file() {
+                let begin = match key {
+                    "gate" => "without the key the gate of `trajpress compare --help` is taken",
+                    _ => "`trajpress show preset NAME > FILE` writes an experiment to begin with",
+                };
                 let told = format!(
-                    "`{key}` names {}, and no file is there\nhint: paths are beside {shown}; `trajpress show preset NAME > FILE` writes an experiment to begin with",
+                    "`{key}` names {}, and no file is there\nhint: paths are beside {shown}; {begin}",
                     there.display()
                 );
                 return Err(source.error(&named.span(), &told));

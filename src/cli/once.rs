@@ -86,8 +86,10 @@ pub(super) fn read(logs: &[PathBuf], threads: usize, output: Output) -> anyhow::
     );
     let unread = report.not_read.len() as u64 + report.unreadable.len() as u64;
     if !output.quiet && unread + report.rejects > 0 {
-        let (files, records) = (count(unread, "file"), count(report.rejects, "record"));
-        tell(&format!("{files} could not be read, {records} left out: `trajpress ingest` says which"));
+        let of = [(unread, "file", "could not be read"), (report.rejects, "record", "left out")];
+        let of = of.into_iter().filter(|(n, ..)| *n > 0);
+        let all: Vec<String> = of.map(|(n, noun, what)| format!("{} {what}", count(n, noun))).collect();
+        tell(&format!("{}: `trajpress ingest` says which", all.join(", ")));
     }
     let (data, _) = Dataset::open_annotated(&dir, "o200k", threads)?;
     Ok((folder, data))

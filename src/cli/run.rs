@@ -19,7 +19,7 @@ use super::{ExitStatus, Output, columns, count, print};
 use crate::experiment::cell::{Shelf, run_unit};
 use crate::experiment::demand::demand;
 use crate::experiment::run::{Overview, overview, sample, select};
-use crate::experiment::{Dataset, Options, Outcome, Plan, run_with};
+use crate::experiment::{Dataset, Options, Outcome, Plan, run_with, sample_of};
 use crate::files::room;
 use crate::models::bench::Speed;
 use crate::models::dry::Demand;
@@ -103,6 +103,9 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         ..Options::default()
     };
     let out = args.out.as_deref().filter(|_| !args.list);
+    if let Some(out) = out.filter(|_| !args.fresh && !args.replace) {
+        options.sample = sample_of(out)?;
+    }
     let (mut plan, data) = args.given.open(out, &options, threads(args), output)?;
     options.threads = Some(at_once(&plan, threads(args)));
     if args.list {
@@ -297,15 +300,7 @@ fn demands(plan: &Plan, data: &Dataset, args: &Args, options: &Options) -> anyho
         let speed = opened.speed(&model, contexts, has_deep).and_then(|speed| {
             speed.inspect_err(|error| tracing::warn!("the speed of {model} cannot be measured: {error}")).ok()
         });
-        let time = |amount: u64, rate: Option<f64>| match rate {
-            Some(rate) if amount > 0 => amount as f64 / rate,
-            _ => 0.0,
-        };
-        let seconds = speed.as_ref().map(|speed| {
-            speed.reading(demand.read, demand.behind).unwrap_or(0.0)
-                + time(demand.written, speed.generate_all)
-                + time(demand.texts, speed.texts)
-        });
+        let seconds = speed.as_ref().map(|speed| speed.seconds(demand));
         Asked { model, demand, speed, seconds }
     });
     Ok(asked.collect())

@@ -246,6 +246,7 @@ fn page(args: &Args, keys: &[&str], rows: &[Row]) -> Vec<Block> {
         "needs kept",
         "worst tenth",
         "needs lost a session",
+        "10th to 90th percentile",
         "pays after, 5 min",
         "pays after, 1 h",
         "affected",
@@ -265,6 +266,7 @@ fn page(args: &Args, keys: &[&str], rows: &[Row]) -> Vec<Block> {
             shown(&of.kept),
             of.low.map_or_else(none, |low| format!("{low:.2}")),
             shown(&of.lost),
+            of.lost_tenths.map_or_else(none, |[low, high]| format!("{low:.1} to {high:.1}")),
             calls(of.paid[0]),
             calls(of.paid[1]),
             of.n_affected.to_string(),
@@ -273,11 +275,12 @@ fn page(args: &Args, keys: &[&str], rows: &[Row]) -> Vec<Block> {
     }
     vec![
         Block::Text(format!("`{}` over {}.\n\n", args.presets.join("`, `"), count(n as u64, "session"))),
-        Block::Table { rows: lines, spare: [7, 6, 4, 3].map(|column| fixed + column).to_vec() },
+        Block::Table { rows: lines, spare: [8, 7, 4, 3].map(|column| fixed + column).to_vec() },
         Block::Text(
             "\nNeeds: what the agent used that it had last seen more than 3 turns before; those of one turn count as one. Worst tenth: of the \
              sessions, the share that is kept at their 10th percentile. Pays after: calls until shorter prompts have paid for the broken prompt \
-             cache, the median; never where half of the compressions do not pay in what was left of the log.\n"
+             cache, the median of all compressions; where fewer than half pay in what was left of the log, the share that does. The money saved \
+             is that of all of them together: a few that pay for long may save more than the others cost.\n"
                 .to_owned(),
         ),
     ]
@@ -294,6 +297,7 @@ fn as_json(args: &Args, keys: &[&str], rows: &[Row]) -> Value {
             "needs": of.kept.n_items, "needs_kept": of.kept.value, "needs_kept_interval": of.kept.interval.map(|(lo, hi)| [lo, hi]),
             "needs_kept_10th_percentile": of.low,
             "needs_lost_a_session": of.lost.value, "needs_lost_a_session_interval": of.lost.interval.map(|(lo, hi)| [lo, hi]),
+            "needs_lost_10th_percentile": of.lost_tenths.map(|of| of[0]), "needs_lost_90th_percentile": of.lost_tenths.map(|of| of[1]),
             "pays_after_calls_5min": of.paid[0].median, "never_pays_5min": of.paid[0].never,
             "pays_after_calls_1h": of.paid[1].median, "never_pays_1h": of.paid[1].never,
         })
@@ -306,26 +310,24 @@ fn write(out: &std::path::Path, args: &Args, keys: &[&str], rows: &[Row]) -> any
     fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
     let _alone = Lock::alone(out, "sweep")?;
     let value = as_json(args, keys, rows);
-    let drawn: Vec<Drawn> = rows
-        .iter()
-        .map(|row| Drawn {
-            family: match (&row.form, row.values.first()) {
-                _ if args.presets.len() > 1 => row.preset.clone(),
-                (Some(form), _) => format!("{form} summaries"),
-                (None, first) => format!("{}={}", keys[0], first.map_or("", String::as_str)),
-            },
-            label: keys
-                .iter()
-                .zip(&row.values)
-                .map(|(k, v)| format!("{}={v}", short(k)))
-                .chain(row.form.iter().filter(|_| args.presets.len() > 1).map(|form| format!("({form})")))
-                .collect::<Vec<_>>()
-                .join(" "),
-            saved: row.setting.saved[0],
+    let drawn = |row: &Row| {
+        let (value, others) = row.values.split_last().expect("a key at least");
+        let others = keys.iter().zip(others).map(|(key, value)| format!("{key}={value}"));
+        let form = row.form.iter().map(|form| format!("({form} summaries)"));
+        Drawn {
+            line: [row.preset.clone()].into_iter().chain(others).chain(form).collect::<Vec<_>>().join(" "),
+            value: value.clone(),
+            saved: [row.setting.saved[0], row.setting.saved[2]],
             kept: row.setting.kept.clone(),
-        })
-        .collect();
-    let (svg, png) = figure(&drawn)?;
+        }
+    };
+    let title = format!(
+        "{} over {}, these repositories",
+        args.presets.join(", "),
+        count(rows.first().map_or(0, |row| row.setting.n_sessions) as u64, "session")
+    );
+    let last = keys.last().copied().unwrap_or_default();
+    let (svg, png) = figure(&title, last, &rows.iter().map(drawn).collect::<Vec<_>>())?;
     let files: [(&str, Vec<u8>); 4] = [
         ("sweep.csv", csv(keys, &value).into_bytes()),
         ("sweep.json", escape::json(&value)?.into_bytes()),
@@ -379,11 +381,6 @@ fn csv(keys: &[&str], value: &Value) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The last part of a key.
-fn short(key: &str) -> &str {
-    key.rsplit('.').next().unwrap_or(key)
-}
-
 fn none() -> String {
     "-".to_owned()
 }
@@ -391,7 +388,7 @@ fn none() -> String {
 fn calls(paid: Paid) -> String {
     match (paid.median, paid.never) {
         (_, None) => none(),
-        (None, _) => "never".to_owned(),
+        (None, Some(never)) => format!("{} pay", percent(1.0 - never)),
         (Some(calls), _) => calls.to_string(),
     }
 }

@@ -13,11 +13,11 @@ use serde::Serialize;
 
 use crate::context::log::Log;
 use crate::experiment::plan::Filter;
-use crate::experiment::publish;
+use crate::experiment::{publish, stratified};
 use crate::files::held::Held;
 use crate::store::{
     FeatureRow, FeatureTokens, PartnerRow, StepModel, StepRow, StepUsage, TableReader, TrajectoryKey,
-    TrajectoryRow, UsageRow,
+    TrajectoryRow, TrajectoryTraits, UsageRow,
 };
 use crate::trajectory::usage::{LongestPrompt, Rate};
 use crate::trajectory::{Role, Step, Trajectory};
@@ -159,14 +159,31 @@ impl Dataset {
         Ok(taken)
     }
 
+    /// What makes the trajectories alike that the filter takes, in the order of the data.
+    ///
+    /// # Errors
+    /// The filter links sessions, or draws a sample of its own.
+    pub fn traits(&self, filter: &Filter, seed: u64) -> anyhow::Result<Vec<TrajectoryTraits>> {
+        anyhow::ensure!(
+            filter.link.is_none() && filter.sample.is_none(),
+            "a sample by strata is drawn of single sessions: `link` and `sample` in section `data` of the experiment do not go with it"
+        );
+        let taken: HashSet<usize> = self.taken(filter, seed)?.into_iter().collect();
+        let table: TableReader<TrajectoryTraits> = self.trajectories.columns_of();
+        let mut traits: BTreeMap<usize, TrajectoryTraits> = BTreeMap::new();
+        for row_group in 0..table.row_groups().len() {
+            table.scan(row_group, |rows| {
+                let found = rows.into_iter().filter_map(|row| Some((self.find(&row.trajectory)?, row)));
+                traits.extend(found.filter(|(index, _)| taken.contains(index)));
+            })?;
+        }
+        Ok(traits.into_values().collect())
+    }
+
     /// Draws from each stratum in turn until there are `n`. What stands in a stratum's place is decided by its
     /// trajectories' ids alone, so that more data of one format do not change what is drawn of another.
     fn sample(&self, strata: impl Iterator<Item = Vec<usize>>, seed: u64, n: usize) -> Vec<usize> {
-        let lot = |index: usize| {
-            let mut hash = blake3::Hasher::new();
-            hash.update(b"sample").update(&seed.to_le_bytes()).update(self.entries[index].id.as_bytes());
-            *hash.finalize().as_bytes()
-        };
+        let lot = |index: usize| stratified::lot(seed, &self.entries[index].id);
         let mut drawn: Vec<(usize, usize, usize)> = Vec::new();
         for (stratum, mut indices) in strata.enumerate() {
             indices.sort_by_cached_key(|&index| lot(index));

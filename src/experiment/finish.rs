@@ -18,8 +18,8 @@ use super::units::Unit;
 use super::units::part;
 use crate::files::{reach, vouch};
 use crate::store::{
-    CellRow, CellStatus, ContextRow, EventRow, ItemRow, Row, ScoreRow, TableReader, TableWriter, TimelineRow,
-    TrajectoryRow, VariantRow,
+    CellRow, CellStatus, ContextRow, EventRow, ItemRow, Row, SampleRow, ScoreRow, TableReader, TableWriter,
+    TimelineRow, TrajectoryRow, VariantRow,
 };
 use crate::strategies;
 use crate::text::escape;
@@ -153,9 +153,8 @@ pub(super) fn count_cells(out: &Path) -> anyhow::Result<Cells> {
 /// Writes the final tables, then `_SUCCESS`. All units must be published. Returns 1 if an earlier
 /// `_SUCCESS` names other bytes, else 0.
 pub(super) fn finish(
-    plan: &Plan,
-    data: &Dataset,
-    selection: &[usize],
+    (plan, data): (&Plan, &Dataset),
+    (selection, sample): (&[usize], &[SampleRow]),
     units: &[Unit],
     out: &Path,
     scratch: &Scratch,
@@ -178,6 +177,9 @@ pub(super) fn finish(
     tables.push(write::<TrajectoryRow>(out, scratch, |writer| {
         selection.chunks(256).try_for_each(|some| writer.push(data.trajectory_rows(some)?))
     })?);
+    if !sample.is_empty() {
+        tables.push(write(out, scratch, |writer| writer.push(sample.to_vec()))?);
+    }
     let success = Success { manifest: manifest.to_owned(), tables };
     let text = vouch::seal(&escape::json(&success)?)?;
     let to = out.join("_SUCCESS");

@@ -11,12 +11,12 @@ use super::manifest;
 use crate::files::lock::Lock;
 use crate::files::{reach, seal};
 use crate::store::{
-    CellRow, ContextRow, EventRow, ItemRow, Row, ScoreRow, ShowcaseRow, TimelineRow, TrajectoryRow, UnitRow,
-    VariantRow,
+    CellRow, ContextRow, EventRow, ItemRow, Row, SampleRow, ScoreRow, ShowcaseRow, TimelineRow,
+    TrajectoryRow, UnitRow, VariantRow,
 };
 
 /// Tables of a run.
-const TABLES: [&str; 10] = [
+const TABLES: [&str; 11] = [
     CellRow::TABLE,
     EventRow::TABLE,
     ItemRow::TABLE,
@@ -27,6 +27,7 @@ const TABLES: [&str; 10] = [
     VariantRow::TABLE,
     TrajectoryRow::TABLE,
     UnitRow::TABLE,
+    SampleRow::TABLE,
 ];
 
 /// Deletes what a run has in this folder, and says what that was. Nothing is done where there is none.

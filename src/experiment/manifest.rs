@@ -127,10 +127,24 @@ fn describe(
         "plan": plan,
         "made_by": made_by(),
     });
+    if let Some(n) = options.sample {
+        described["sample"] = n.into();
+    }
     if let Some(known) = api_models(plan) {
         described["api_models"] = known.into();
     }
     Ok(described)
+}
+
+/// How many trajectories the run in this folder draws, if it is a sample: nobody else needs to say it again. A damaged manifest is
+/// told where it is held against a run.
+///
+/// # Errors
+/// It cannot be read.
+pub fn sample_of(run: &Path) -> anyhow::Result<Option<usize>> {
+    let Some(text) = reach::read(&run.join(FILE))? else { return Ok(None) };
+    let manifest: Value = serde_json::from_slice(&text).unwrap_or_default();
+    Ok(manifest["sample"].as_u64().map(|n| n as usize))
 }
 
 /// Whether the folder holds a run that this one takes the place of: the same over data that have changed since, or any other
@@ -246,6 +260,7 @@ fn differences(there: &Value, here: &Value) -> Vec<String> {
         list.push(format!("the data ({})", tables.join(", ")));
     }
     differ("--limit", &there["limit"], &here["limit"], &mut list);
+    differ("--sample", &there["sample"], &here["sample"], &mut list);
     let (mut plans, mut variants) = ([there["plan"].clone(), here["plan"].clone()], Vec::new());
     plans.iter_mut().for_each(|plan| variants.push(plan["variants"].take()));
     let [there_plan, here_plan] = &plans;

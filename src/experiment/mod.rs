@@ -17,11 +17,12 @@ pub mod plan;
 pub mod publish;
 mod rows;
 pub mod run;
+pub mod stratified;
 pub mod units;
 
 pub use contents::Contents;
 pub use dataset::Dataset;
-pub use manifest::Kept;
+pub use manifest::{Kept, sample_of};
 pub use options::Options;
 pub use plan::{Catalogue, Plan, Variant};
 pub use run::{Outcome, run_with};

@@ -7,6 +7,8 @@ pub struct Options {
     pub threads: Option<usize>,
     /// Only the first trajectories.
     pub limit: Option<usize>,
+    /// A sample by strata of so many of them.
+    pub sample: Option<usize>,
     /// Part `.0` of `.1`: computes parts and leaves the final tables to `finish`.
     pub shard: Option<(usize, usize)>,
     /// Computes nothing and joins what the shards have done.
@@ -18,6 +20,8 @@ pub struct Options {
     /// Begins this run where there is another one, and takes over the cells that both have. (Where the data alone
     /// have changed that is so always.)
     pub replace: bool,
+    /// Place in which parts are published, where the folder of the run is that of one machine alone.
+    pub store: Option<String>,
     /// Shows no progress.
     pub quiet: bool,
 }

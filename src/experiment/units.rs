@@ -141,7 +141,7 @@ fn pieces(data: &Dataset, selection: &[usize], max_steps: u64) -> Vec<(usize, Ve
 }
 
 /// A model's name as part of a path.
-fn group_name(model: Option<&str>) -> String {
+pub(super) fn group_name(model: Option<&str>) -> String {
     let Some(model) = model else {
         return "model-free".to_owned();
     };
@@ -189,6 +189,14 @@ pub(super) fn published(out: &Path, table: &str) -> anyhow::Result<Vec<(String, 
         }
     }
     Ok(all)
+}
+
+/// Group and id of the unit of which a part has this name; none of another file.
+pub(super) fn listed_parts(name: &str) -> Option<(String, String)> {
+    let (folder, file) = name.rsplit_once('/')?;
+    let (_, group) = folder.rsplit_once(GROUP)?;
+    let (id, _) = file.strip_prefix("u-")?.split_once('.')?;
+    Some((group.to_owned(), id.to_owned()))
 }
 
 const GROUP: &str = "variant_group=";

@@ -65,7 +65,7 @@ impl<'a> Words<'a> {
             marked(&self.log.trajectory.steps[step as usize].text, range, self.marks(step, 0))
         };
         match &block.content {
-            Content::Step(step) => of_step(*step, 0..self.log.trajectory.steps[*step as usize].text.len()),
+            Content::Step(step) => self.step(*step),
             Content::Excerpt { step, pieces, .. } => {
                 let start = |span: u32| self.log.spans[span as usize].start as usize;
                 pieces.iter().map(|piece| of_step(*step, start(piece.span)..piece.end as usize)).collect()
@@ -74,6 +74,12 @@ impl<'a> Words<'a> {
                 marked(text, 0..text.len(), self.made.get(text).map_or(&[], Vec::as_slice))
             }
         }
+    }
+
+    /// The text of a step.
+    pub fn step(&self, step: u32) -> String {
+        let text = &self.log.trajectory.steps[step as usize].text;
+        marked(text, 0..text.len(), self.marks(step, 0))
     }
 
     /// The arguments of a call as they were logged.

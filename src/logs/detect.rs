@@ -5,15 +5,17 @@
 
 use crate::logs::formats::reading::prefix::without_prefixes;
 use crate::logs::formats::reading::repair;
-use crate::logs::formats::reading::scan::{self, Scanned, scan};
+use crate::logs::formats::reading::scan::{Scanned, scan};
 use crate::logs::formats::reading::shape::Shape;
 use crate::logs::formats::reading::tables::Tables;
 use crate::logs::formats::{ALL, Entry, Reading, aider, specstory};
 
+mod envelope;
 mod items;
 mod lines;
 mod shapes;
 
+pub(crate) use envelope::envelope;
 pub(crate) use items::behind_stray;
 pub(crate) use lines::{LINES_LOOKED_AT, MOST_KINDS, is_object};
 
@@ -234,19 +236,6 @@ fn detect_at(head: &[u8], whole: bool) -> Detected {
         Detected::Log(entry, _) if !whole && !is_sure && entry.name == "openai-chat" => Detected::More,
         other => other,
     }
-}
-
-/// Of an object in which a log stands under a key: where, as `jq` says it, and the format.
-pub(crate) fn envelope(head: &[u8], whole: bool) -> Option<(String, &'static str)> {
-    let head = &head[repair::padding(head)..];
-    let fields = scan::fields(head).into_iter().take(LINES_LOOKED_AT);
-    fields.filter(|(_, value)| is_json(value)).find_map(|(key, value)| {
-        let end = repair::value_end(value, 0);
-        match detect(&value[..end.unwrap_or(value.len())], whole || end.is_some()) {
-            Detected::Log(entry, _) => Some((format!(".{}", String::from_utf8_lossy(key)), entry.name)),
-            _ => None,
-        }
-    })
 }
 
 /// How a file is cut into values, when its format is given; none if a longer head is needed to tell.

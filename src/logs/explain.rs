@@ -32,6 +32,9 @@ pub struct Explained {
     pub read: Option<Read>,
     /// A first mapping, if it is of no known format.
     pub mapping: Option<String>,
+    /// A log stands in it.
+    #[serde(skip)]
+    is_envelope: bool,
 }
 
 /// What reading a file gave.
@@ -62,10 +65,19 @@ pub fn explain(path: &Path, options: &Options) -> anyhow::Result<Explained> {
     let cannot = || format!("cannot read {}", path.display());
     let found = jobs::detected(&inputs[0]).with_context(cannot)?;
     let (recognised, is_known) = recognised(&found, &how);
-    let mut told = Explained { path: path.display().to_string(), recognised, read: None, mapping: None };
+    let mut told = Explained {
+        path: path.display().to_string(),
+        recognised,
+        read: None,
+        mapping: None,
+        is_envelope: false,
+    };
     if is_known {
         told.read = Some(read(&inputs, how)?);
         return Ok(told);
+    }
+    if let Some(envelope) = jobs::enveloped(&inputs[0]).with_context(cannot)? {
+        (told.recognised, told.is_envelope) = (envelope, true);
     }
     told.mapping = first_mapping(path).with_context(cannot)?;
     if let Some(text) = &told.mapping {
@@ -84,6 +96,7 @@ impl Explained {
             (Some(_), _) => {
                 told += "a first mapping, to be edited; then: trajpress ingest LOGS --out DATA --mapping FILE.toml\nas it is, it reads this:\n";
             }
+            (None, None) if self.is_envelope => {}
             (None, None) => told += "no list of messages was found in it\n",
             (None, Some(_)) => {}
         }

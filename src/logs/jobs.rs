@@ -21,7 +21,7 @@ mod skip;
 mod told;
 
 pub(super) use batches::Open;
-pub(super) use told::detected;
+pub(super) use told::{detected, enveloped};
 
 use batches::{BATCH_BYTES, Batch, Records, Rest, cut_items, cut_lines, cut_runs};
 use files::{Outcome, read_batch, read_input, sessions_in};

@@ -5,12 +5,13 @@
 
 use std::time::Instant;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use super::dry::Demand;
 use super::{Answer, Call, CallError, Model, Outcome, Part, Prompt};
 
 /// Tokens a second of wall time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Speed {
     /// Tokens of each prompt, and tokens written to each, at most.
     pub prompt_tokens: u32,
@@ -34,6 +35,17 @@ pub struct Speed {
 pub const DEEP: u32 = 2048;
 
 impl Speed {
+    /// Seconds that the model takes for all that is asked of it; what no rate is known for counts as nothing.
+    pub fn seconds(&self, demand: Demand) -> f64 {
+        let time = |amount: u64, rate: Option<f64>| match rate {
+            Some(rate) if amount > 0 => amount as f64 / rate,
+            _ => 0.0,
+        };
+        self.reading(demand.read, demand.behind).unwrap_or(0.0)
+            + time(demand.written, self.generate_all)
+            + time(demand.texts, self.texts)
+    }
+
     /// Seconds that the model takes to read so many tokens, with so many before them in all.
     ///
     /// A prompt of n tokens takes a·n + b·n²/2: the rates at two lengths give a and b. Where only one was measured, b is 0.

@@ -12,7 +12,7 @@ const TOKEN_BYTES: usize = 4;
 const STEP: usize = 128;
 
 /// What was asked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Demand {
     pub calls: u64,
     /// Tokens of prompts, about; what a prompt shares with the one before, in steps of 128 tokens, counts once.

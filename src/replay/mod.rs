@@ -44,6 +44,8 @@ pub struct Decision {
     pub n_events: u32,
     pub tokens_full: u64,
     pub tokens_sent: u64,
+    /// What the provider would count of it, of a policy's prompt where the log has usage: single calls are off the fit.
+    pub billed: Option<u64>,
     /// Longest prefix shared with the previous prompt, in whole blocks.
     pub cached_full: u64,
     pub cached_sent: u64,

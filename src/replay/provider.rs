@@ -72,7 +72,7 @@ fn usage(log: &Log, turn: u32) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::policies::Policy;
-    use crate::replay::{Observer, replay};
+    use crate::replay::{Observer, Run, replay};
     use crate::trajectory::usage::Rate;
     use crate::trajectory::{LoggedEdit, Usage};
 
@@ -93,6 +93,10 @@ mod tests {
 
     /// Turns at which a policy of one stage fires, and what was sent there before.
     fn fired(log: &Log, trigger: &str) -> Vec<(u32, u64)> {
+        run(log, trigger).events.iter().map(|event| (event.turn, event.tokens_before)).collect()
+    }
+
+    fn run(log: &Log, trigger: &str) -> Run {
         struct Nobody;
         impl Observer for Nobody {}
         let policy: Policy = toml::from_str(&format!(
@@ -102,8 +106,22 @@ mod tests {
         .unwrap();
         let tokenizer = Tokenizer::load("o200k").unwrap();
         let recipe = policy.recipe(1, None).unwrap();
-        let run = replay(log, &recipe, &tokenizer, &crate::context::needs::Needs::default(), &mut Nobody);
-        run.unwrap().events.iter().map(|event| (event.turn, event.tokens_before)).collect()
+        replay(log, &recipe, &tokenizer, &crate::context::needs::Needs::default(), &mut Nobody).unwrap()
+    }
+
+    /// Of a packed prompt the fit says too much or too little.
+    #[test]
+    fn a_decision_has_what_the_provider_would_count() {
+        let billed = |trigger: &str| -> Vec<u64> {
+            run(&log([1000, 2000, 5000, 3000, 3100]), trigger)
+                .decisions
+                .iter()
+                .map(|d| d.billed.unwrap())
+                .collect()
+        };
+        assert_eq!(billed("tokens = 9000"), [1000, 2000, 5000, 3000, 3100]);
+        let cut = billed("tokens = 5000");
+        assert!(cut[..2] == [1000, 2000] && cut[2] < 5000, "{cut:?}");
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(super) struct Replayer<'a> {
     messages: Option<Messages>,
     /// The same as its policy counts single messages, where that is otherwise.
     lengths: Option<Messages>,
-    /// What the provider counts, for policies that go by it.
+    /// What the provider counts, for policies.
     provider: Provider,
 }
 
@@ -124,7 +124,7 @@ impl<'a> Replayer<'a> {
         for messages in [&mut self.messages, &mut self.lengths].into_iter().flatten() {
             messages.append(self.log, &self.context);
         }
-        if self.goes_by_usage() {
+        if self.is_policy() {
             self.provider.append(self.log, self.tokenizer, step);
         }
         self.observer.appended(step);
@@ -251,6 +251,10 @@ impl<'a> Replayer<'a> {
                 n_events: self.run.events.len() as u32,
                 tokens_full: full,
                 tokens_sent: self.context.tokens + recalled,
+                billed: self
+                    .is_policy()
+                    .then(|| self.provider.count(log, turn, self.context.tokens + recalled))
+                    .flatten(),
                 cached_full: previous_full,
                 cached_sent: cached,
                 output_tokens: output.map(|s| u64::from(log.tokens[s as usize])).sum(),

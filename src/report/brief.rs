@@ -22,8 +22,6 @@ pub struct BriefRow {
     /// Of how many sessions what is saved is known: in tokens, and as billed.
     pub n_counted: usize,
     pub n_billed: usize,
-    /// Needs one by one, as the tables count them.
-    pub n_needs: u64,
     /// Invariants violated.
     pub n_violations: u64,
     /// Shares saved: tokens, tokens as billed, money with the provider's cache.
@@ -36,7 +34,7 @@ pub struct BriefRow {
     pub cost_of: (f64, f64),
     /// Needs that the mean session lost, with its 95 % interval; null below the minimum.
     pub lost: Option<(f64, Option<(f64, f64)>)>,
-    /// Needs lost, and needs, over all sessions; their weights, so that those of one action are one.
+    /// Needs lost, and needs, over all sessions, each counted once.
     pub lost_of: (f64, f64),
     /// The session that lost most, and how many.
     pub worst: Option<(String, f64)>,
@@ -49,7 +47,7 @@ pub struct BriefRow {
 impl Brief {
     pub(super) fn of(run: &Run, summary: &Summary) -> Self {
         let saved = [TOKEN_SAVINGS.name, TOKEN_SAVINGS_BILLED.name, COST_SAVINGS.name];
-        let ([tokens, billed, money], needs) = (saved.map(metric), metric("need_retention_common"));
+        let [tokens, billed, money] = saved.map(metric);
         let rows = summary.rows.iter().map(|row| {
             let of = |at: usize| &row.estimates[at];
             let share = |at: usize| of(at).value;
@@ -60,7 +58,6 @@ impl Brief {
                 n_sessions: row.n_ok,
                 n_counted: of(tokens).n_trajectories,
                 n_billed: of(billed).n_trajectories,
-                n_needs: of(needs).n_items,
                 n_violations: row.n_violations,
                 tokens: share(tokens),
                 billed: share(billed),

@@ -132,6 +132,8 @@ pub(crate) struct Lines {
     pub(crate) draws: Draws,
     /// Cluster of each trajectory.
     pub(crate) clusters: Vec<u32>,
+    /// Sessions that each trajectory stands for.
+    pub(crate) weights: Vec<f64>,
     pub(crate) resampling: Resampling,
 }
 
@@ -149,8 +151,9 @@ impl Lines {
         let mut all: Vec<Line> = groups.into_values().map(line).collect();
         all.sort_by(|a, b| natural(&a.trigger, &b.trigger).then_with(|| natural(&a.label, &b.label)));
         let clusters: Vec<u32> = run.trajectories.iter().map(|t| t.cluster).collect();
-        let draws = Draws::new(resampling, run.strata.clone().into());
-        Lines { all, draws, clusters, resampling }
+        let draws = Draws::new(resampling, run.drawn.clone().into());
+        let weights = run.trajectories.iter().map(|t| t.weight).collect();
+        Lines { all, draws, clusters, weights, resampling }
     }
 
     /// Lines that can be compared with one another: all but those in bridge mode.
@@ -165,7 +168,7 @@ impl Lines {
             line.cells[trajectory] && only.is_none_or(|only| only[trajectory])
         };
         let mut trajectories = BTreeSet::new();
-        let mut n_items = 0;
+        let (mut n_items, mut n_kept) = (0, Some(0));
         let seeds: Vec<Vec<[f64; 2]>> = line
             .terms
             .iter()
@@ -176,14 +179,16 @@ impl Lines {
                     *sum = [sum[0] + term.top, sum[1] + term.bottom];
                     trajectories.insert(term.trajectory);
                     n_items += u64::from(term.n);
+                    n_kept = n_kept.zip(term.n_kept).map(|(all, kept)| all + u64::from(kept));
                 }
                 sums
             })
             .collect();
-        let n_items = n_items / seeds.len() as u64;
+        let n_seeds = seeds.len() as u64;
+        let counted = (n_items / n_seeds, n_kept.map(|kept| kept / n_seeds));
         let scale = line.terms.iter().find_map(|terms| Some(terms.by_measure.get(measure)?.scale));
         Series::of(&self.draws, scale.unwrap_or(Scale::Share), seeds, line.stream)
-            .counting(trajectories.len(), n_items)
+            .counting(trajectories.len(), counted)
     }
 
     /// The scores that several readers gave, by each.
@@ -210,32 +215,31 @@ impl Lines {
             .map(|(trajectory, value)| (value, trajectory, self.clusters[trajectory as usize] as usize))
             .collect();
         values.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        let Some(value) = middle(values.iter().map(|(value, ..)| (*value, 1))) else {
+        let weight = |trajectory: u32| self.weights[trajectory as usize];
+        let weighted = |&(value, trajectory, _): &(f64, u32, usize)| (value, weight(trajectory));
+        let Some(value) = middle(values.iter().map(weighted)) else {
             return Estimate::null("no data");
         };
         let draw = |resample: usize| {
-            let counted = |&(value, _, cluster): &(f64, u32, usize)| {
-                (value, u64::from(self.draws.counts(cluster)[resample]))
+            let drawn = |&(value, trajectory, cluster): &(f64, u32, usize)| {
+                (value, weight(trajectory) * self.draws.share(cluster, resample))
             };
-            middle(values.iter().map(counted)).unwrap_or(f64::NAN)
+            middle(values.iter().map(drawn)).unwrap_or(f64::NAN)
         };
-        let mut clusters: Vec<u32> = values.iter().map(|(.., cluster)| *cluster as u32).collect();
-        clusters.sort_unstable();
-        self.of_trajectories(&clusters, || {
+        let mut clusters: BTreeMap<usize, f64> = BTreeMap::new();
+        for (_, trajectory, cluster) in &values {
+            *clusters.entry(*cluster).or_default() += weight(*trajectory);
+        }
+        let n_eff = n_eff(clusters.values().copied());
+        let estimate = || {
             let draws: Vec<f64> = (0..self.draws.n_resamples()).map(draw).collect();
             percentile_estimate(value, &draws)
-        })
-    }
-
-    /// What `estimate` gives for trajectories that count alike, one of these (sorted) clusters each; null where the clusters
-    /// are too few.
-    pub(crate) fn of_trajectories(&self, clusters: &[u32], estimate: impl FnOnce() -> Estimate) -> Estimate {
-        let n_eff = n_eff(clusters.chunk_by(|a, b| a == b).map(|same| same.len() as f64));
+        };
         Estimate {
-            n_trajectories: clusters.len(),
-            n_clusters: clusters.chunk_by(|a, b| a == b).count(),
+            n_trajectories: values.len(),
+            n_clusters: clusters.len(),
             n_eff: Some(n_eff),
-            n_items: clusters.len() as u64,
+            n_items: values.len() as u64,
             ..too_few(n_eff).map_or_else(estimate, Estimate::null)
         }
     }
@@ -278,19 +282,19 @@ impl Lines {
     }
 }
 
-/// The median of sorted values, each so many times; none of none.
-fn middle(values: impl Iterator<Item = (f64, u64)> + Clone) -> Option<f64> {
-    let n: u64 = values.clone().map(|(_, n)| n).sum();
-    let at = |place: u64| {
-        let mut before = 0;
-        let mut values = values.clone();
-        values.find(|(_, n)| {
-            before += n;
-            before > place
+/// The median of sorted values, each with its weight; none of none.
+fn middle(values: impl Iterator<Item = (f64, f64)> + Clone) -> Option<f64> {
+    let half = values.clone().map(|(_, weight)| weight).sum::<f64>() / 2.0;
+    let first = |is_there: &dyn Fn(f64) -> bool| {
+        let mut before = 0.0;
+        values.clone().filter(|(_, weight)| *weight > 0.0).find(|(_, weight)| {
+            before += weight;
+            is_there(before)
         })
     };
-    let (low, high) = (at(n.checked_sub(1)? / 2)?.0, at(n / 2)?.0);
-    Some((low + high) / 2.0)
+    let low = first(&|sum| sum >= half * (1.0 - 1e-12))?.0;
+    // Half of the weight may end at one value and the rest begin at the next.
+    Some((low + first(&|sum| sum > half * (1.0 + 1e-12))?.0) / 2.0)
 }
 
 pub(crate) struct SideBySide<'a> {

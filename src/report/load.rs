@@ -17,17 +17,21 @@ use polars::prelude::{
 };
 
 use crate::files::reach;
+use crate::report::statistics::design::DrawnFrom;
 use crate::scores::registry::About;
 use crate::store::{self, CellRow, EventRow, Row, ScoreRow, TrajectoryRow, VariantRow};
 
 mod decisions;
 mod frames;
+mod sampled;
 mod strata;
 
 pub(crate) use decisions::{Decision, Decisions, Spent};
+pub(crate) use sampled::Corpus;
 pub(crate) use strata::{STRATUM_KEYS, Stratum};
 
 use frames::{BATCH_ROWS, frame};
+use sampled::Sampled;
 use strata::{Grouped, KEYS};
 
 /// The rows of a run, scores apart.
@@ -38,8 +42,10 @@ pub(crate) struct Run {
     /// In order of their ids.
     pub(crate) trajectories: Vec<Trajectory>,
     pub(crate) population: Population,
-    /// Stratum of each cluster.
-    pub(crate) strata: Vec<u32>,
+    /// Where each cluster was drawn from.
+    pub(crate) drawn: Vec<DrawnFrom>,
+    /// Of which sessions those of the run were drawn, where they were.
+    pub(crate) corpus: Option<Corpus>,
     /// Trajectories that name no repository.
     pub(crate) n_without_repository: usize,
     /// Beside `variants`.
@@ -102,6 +108,8 @@ pub(crate) struct Trajectory {
     /// The same for the same log however it has grown; and a hash of all that its steps hold.
     pub(crate) source_key: String,
     pub(crate) content: String,
+    /// Sessions that it stands for: 1 but in a sample.
+    pub(crate) weight: f64,
 }
 
 /// Of which logs a report speaks. It decides what is drawn, or left out, as a whole.
@@ -111,6 +119,8 @@ pub enum Population {
     These,
     /// Logs of other repositories: a cluster is a repository
     Other,
+    /// The corpus that a sample was drawn from, and no others (`cluster plan --sample`): a cluster is a session
+    Corpus,
 }
 
 impl Population {
@@ -118,6 +128,7 @@ impl Population {
         match self {
             Population::These => "these repositories",
             Population::Other => "other repositories",
+            Population::Corpus => "the corpus that was sampled",
         }
     }
 
@@ -128,6 +139,7 @@ impl Population {
                 "a task with all its runs, or a session where no task is known; a stratum is a repository"
             }
             Population::Other => "a repository; logs that name none are one",
+            Population::Corpus => "a session, drawn from its stratum of the corpus",
         }
     }
 }
@@ -140,7 +152,7 @@ pub(crate) struct Cells {
     pub(crate) errors: Vec<(String, String)>,
     pub(crate) n_violations: u64,
     /// What the trigger's model read and wrote, in the others.
-    pub(crate) trigger_tokens: [u64; 2],
+    pub(crate) trigger_tokens: [f64; 2],
 }
 
 /// One compression.
@@ -148,6 +160,8 @@ pub(crate) struct Cells {
 pub(crate) struct Event {
     /// Index into [`Run::trajectories`].
     pub(crate) trajectory: u32,
+    /// Of its session.
+    pub(crate) weight: f64,
     pub(crate) tokens_before: u64,
     pub(crate) break_even_turns: Option<u32>,
     pub(crate) decisions_left: u32,
@@ -171,6 +185,8 @@ pub(crate) struct Score {
     pub(crate) chance: Option<f64>,
     pub(crate) weight: f64,
     pub(crate) n: u64,
+    /// Of these items those that were kept, each counted once; none where nobody counted.
+    pub(crate) n_kept: Option<u64>,
 }
 
 /// Whole-cell scores of a variant by metric and canonical stratum, in order of trajectories.
@@ -193,8 +209,10 @@ impl Run {
         let index: BTreeMap<&str, usize> =
             variants.iter().enumerate().map(|(i, v)| (v.variant.as_str(), i)).collect();
 
-        let Clustered { trajectories, strata, n_without_repository } = trajectories(folder, population)?;
-        let (cells, n_ok_everywhere) = cells(folder, &index)?;
+        let sampled = Sampled::of(folder)?;
+        let Clustered { trajectories, drawn, n_without_repository } =
+            trajectories(folder, population, sampled.as_ref())?;
+        let (cells, n_ok_everywhere) = cells(folder, &index, &trajectories)?;
         let events = events(folder, &index, &trajectories)?;
         let Manifest { prices, own, name, data } = manifest(folder)?;
         Ok(Run {
@@ -202,7 +220,8 @@ impl Run {
             variants,
             trajectories,
             population,
-            strata,
+            drawn,
+            corpus: sampled.map(|sampled| sampled.corpus),
             n_without_repository,
             cells,
             events,
@@ -226,6 +245,7 @@ impl Run {
         let positions: BTreeMap<&str, u32> =
             self.trajectories.iter().map(|t| t.id.as_str()).zip(0..).collect();
         let failed = self.failed();
+        let weights: Vec<f64> = self.trajectories.iter().map(|t| t.weight).collect();
         let chunks = self.variants.chunks(batch).zip(failed.chunks(batch));
         for (number, (variants, failed)) in chunks.enumerate() {
             let ids: Vec<&str> = variants.iter().map(|v| v.variant.as_str()).collect();
@@ -233,7 +253,7 @@ impl Run {
                 let place = ids.iter().position(|id| *id == variant)?;
                 Some((place, *positions.get(trajectory)?)).filter(|_| !failed[place].contains(trajectory))
             };
-            let mut scores = Grouped::of(number * batch, variants.len());
+            let mut scores = Grouped::of(number * batch, variants.len(), &weights);
             store::columns_of::<ScoreRow>(&path, &strata::COLUMNS, ("variant", &ids), |rows| {
                 scores.add(&rows, &cell)
             })?;
@@ -253,11 +273,20 @@ impl Run {
 
 struct Clustered {
     trajectories: Vec<Trajectory>,
-    strata: Vec<u32>,
+    drawn: Vec<DrawnFrom>,
     n_without_repository: usize,
 }
 
-fn trajectories(folder: &Path, population: Population) -> anyhow::Result<Clustered> {
+fn trajectories(
+    folder: &Path,
+    population: Population,
+    sampled: Option<&Sampled>,
+) -> anyhow::Result<Clustered> {
+    anyhow::ensure!(
+        sampled.is_some() || population != Population::Corpus,
+        "{} is no sample of a corpus\nhint: `trajpress cluster plan --sample N` draws one; of these logs speak `--population these` and `other`",
+        folder.display()
+    );
     let columns =
         ["trajectory", "format", "task_id", "repository", "parent", "source_key", "content", "agent"];
     let numbers = ["n_turns", "resolved", "reward", "cached_an_hour"];
@@ -276,6 +305,7 @@ fn trajectories(folder: &Path, population: Population) -> anyhow::Result<Cluster
     let name = |row: usize| -> [&str; 3] {
         match (population, repository.get(row), parent.get(row).or(task.get(row))) {
             (Population::Other, repository, _) => ["", repository.unwrap_or(""), ""],
+            (Population::Corpus, ..) => ["session", "", id.get(row).unwrap_or("")],
             (_, repository, Some(task)) => ["task", repository.unwrap_or(""), task],
             (_, repository, None) => ["session", repository.unwrap_or(""), id.get(row).unwrap_or("")],
         }
@@ -283,11 +313,23 @@ fn trajectories(folder: &Path, population: Population) -> anyhow::Result<Cluster
     let names: BTreeSet<[&str; 3]> = (0..rows.height()).map(name).collect();
     let repositories: BTreeSet<&str> = names.iter().map(|name| name[1]).collect();
     let repositories: BTreeMap<&str, u32> = repositories.into_iter().zip(0..).collect();
-    let strata = names.iter().map(|name| match population {
-        Population::These => repositories[name[1]],
-        Population::Other => 0,
+    let drawn = names.iter().map(|name| match (population, sampled) {
+        (Population::Corpus, Some(sampled)) => {
+            let row = sampled.row(name[2])?;
+            Ok(DrawnFrom { stratum: row.number, undrawn: 1.0 - row.drawn as f64 / row.of as f64 })
+        }
+        (Population::These, _) => Ok(repositories[name[1]].into()),
+        _ => Ok(0.into()),
     });
-    let strata = strata.collect();
+    let drawn = drawn.collect::<anyhow::Result<_>>()?;
+    let weight = |row: usize| match sampled {
+        Some(sampled) => {
+            let row = sampled.row(id.get(row).unwrap_or(""))?;
+            Ok(row.of as f64 / row.drawn as f64)
+        }
+        None => Ok(1.0),
+    };
+    let weights = (0..rows.height()).map(weight).collect::<anyhow::Result<Vec<f64>>>()?;
     let clusters: BTreeMap<[&str; 3], u32> = names.into_iter().zip(0..).collect();
     let trajectories = (0..rows.height())
         .map(|row| Trajectory {
@@ -301,10 +343,11 @@ fn trajectories(folder: &Path, population: Population) -> anyhow::Result<Cluster
             is_cached_an_hour: cached_an_hour.get(row) == Some(true),
             source_key: source_key.get(row).unwrap_or("").to_owned(),
             content: content.get(row).unwrap_or("").to_owned(),
+            weight: weights[row],
         })
         .collect();
     let n_without_repository = (0..rows.height()).filter(|&row| repository.get(row).is_none()).count();
-    Ok(Clustered { trajectories, strata, n_without_repository })
+    Ok(Clustered { trajectories, drawn, n_without_repository })
 }
 
 /// What a report needs of the run's manifest.
@@ -337,7 +380,12 @@ fn manifest(folder: &Path) -> anyhow::Result<Manifest> {
     Ok(Manifest { prices, own: own.into_iter().map(|own| own.about).collect(), name, data })
 }
 
-fn cells(folder: &Path, index: &BTreeMap<&str, usize>) -> anyhow::Result<(Vec<Cells>, usize)> {
+fn cells(
+    folder: &Path,
+    index: &BTreeMap<&str, usize>,
+    trajectories: &[Trajectory],
+) -> anyhow::Result<(Vec<Cells>, usize)> {
+    let weights: BTreeMap<&str, f64> = trajectories.iter().map(|t| (t.id.as_str(), t.weight)).collect();
     let read = ["variant", "trajectory", "status", "error", "n_violations"];
     let asked = ["trigger_tokens_in", "trigger_tokens_out"];
     let rows = frame::<CellRow>(folder, &[&read[..], &asked[..]].concat())?
@@ -360,9 +408,10 @@ fn cells(folder: &Path, index: &BTreeMap<&str, usize>) -> anyhow::Result<(Vec<Ce
         cells[i].n_ok += usize::from(is_ok);
         cells[i].n_violations += u64::from(n_violations.get(row).unwrap_or(0));
         if is_ok {
-            let [read, written] = [asked, answered].map(|column| column.get(row).unwrap_or(0));
-            cells[i].trigger_tokens =
-                [cells[i].trigger_tokens[0] + read, cells[i].trigger_tokens[1] + written];
+            let weight = weights.get(id).copied().unwrap_or(1.0);
+            let columns = [asked, answered].map(|column| weight * column.get(row).unwrap_or(0) as f64);
+            let tokens = &mut cells[i].trigger_tokens;
+            tokens.iter_mut().zip(columns).for_each(|(sum, more)| *sum += more);
         } else {
             cells[i].errors.push((id.to_owned(), error.get(row).unwrap_or("").to_owned()));
         }
@@ -407,6 +456,7 @@ fn events(
         if let (Some(&i), Some(&trajectory)) = (variant.get(row).and_then(|v| index.get(v)), place) {
             events[i].push(Event {
                 trajectory,
+                weight: trajectories[trajectory as usize].weight,
                 tokens_before: before.get(row).unwrap_or(0),
                 break_even_turns: break_even.get(row),
                 decisions_left: left.get(row).unwrap_or(0),

@@ -85,18 +85,22 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
     let charts = charts(&run, &summary, &pages, options)?;
     let mut tables = vec![summary.table(), summary.strata(), summary.by_format()];
     tables.iter_mut().for_each(|table| name_population(table, options.population));
-    let sentence = html::sentence(&run, &summary, &lines);
+    let mut sentence = html::sentence(&run, &summary, &lines);
+    if options.population == Population::Other && !summary.tells_needs() {
+        sentence += &of_these(folder, options)?;
+    }
     let drawn: Vec<(&str, Option<String>)> =
         charts.iter().map(|(name, chart)| (*name, chart.as_ref().err().cloned())).collect();
     let mut draft = Draft::create(out)?;
     draft.write("summary.md", summary.markdown(&sentence, &pages, &drawn))?;
-    draft.write("columns.md", tables::summary_page::columns(&tables))?;
+    draft.write("columns.md", tables::summary_page::columns(&tables, &pages, &drawn))?;
     draft.write("methods.md", paper::methods(&run, &summary))?;
     draft.write("summary.tex", paper::latex(&summary))?;
     let shown = html::Shown { tables: &tables, charts: &charts, sentence: &sentence };
     draft.write("report.html", html::page(&run, &summary, &shown, (folder, !options.share_safe))?)?;
     let (points, undrawn) = (summary.points(), summary.undrawn());
-    let drawn = figures::retention_savings(&points, undrawn, summary.tail(), options.population.name());
+    let about = (summary.tail(), options.population.name());
+    let drawn = figures::retention_savings(&points, &summary.styles(), undrawn, about);
     for (figure, width) in drawn.iter().zip(["", "_wide"]) {
         draft.write(&format!("retention_savings{width}.svg"), figure.svg()?)?;
         draft.write(&format!("retention_savings{width}.png"), figure.png()?)?;
@@ -128,6 +132,19 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
     }
     let files = draft.publish()?;
     Ok(Written { files, brief: brief::Brief::of(&run, &summary), sentence, remarks: summary.remarks })
+}
+
+/// What the same run says of more sessions of its repositories, where that is something.
+fn of_these(folder: &Path, options: &Options) -> anyhow::Result<String> {
+    let run = load::Run::open(folder, Population::These)?;
+    let mut gathered = Gathered::with(tables::measures(), None);
+    let summary = tables::summary::summarise(&run, options.resampling, &mut gathered)?;
+    if !summary.tells_needs() {
+        return Ok(String::new());
+    }
+    let lines = Lines::new(&run, gathered, options.resampling);
+    let said = html::sentence(&run, &summary, &lines);
+    Ok(format!(" Of more sessions of these repositories (`--population these`): {said}"))
 }
 
 /// Folder of the figures beside the headline.

@@ -99,7 +99,7 @@ pub(super) fn methods(run: &Run, summary: &Summary) -> String {
         env!("CARGO_PKG_VERSION"),
         summary.tail(),
         summary.population.name(),
-        summary.population.cluster(),
+        summary.cluster(),
         n_eff.map_or_else(|| "unknown".to_owned(), |n| fixed(n, 1)),
     );
     escape::page(&text)

@@ -10,35 +10,38 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 
 use crate::report::statistics::bootstrap::{self, Drawn, Resampling};
+use crate::report::statistics::design::{DrawnFrom, strata};
 use crate::report::statistics::estimate::{Estimate, ratio};
-use crate::report::statistics::inference::{Resampled, scale_of, strata};
+use crate::report::statistics::inference::{Resampled, scale_of};
 use crate::scores::registry::Scale;
 
 /// How often each cluster is drawn in each resample.
 pub(crate) struct Draws {
     resampling: Resampling,
     pub(crate) n_clusters: usize,
-    /// Stratum of each cluster.
-    pub(crate) strata: Arc<[u32]>,
+    /// Where each cluster was drawn from.
+    pub(crate) drawn: Arc<[DrawnFrom]>,
     /// By cluster, then by resample, so that a cluster is added to all resamples in one sweep.
     counts: Vec<u16>,
     /// What each drawing of a cluster weighs.
     weights: Vec<f64>,
+    /// What each cluster weighs however often it is drawn.
+    known: Vec<f64>,
 }
 
 impl Draws {
-    pub(crate) fn new(resampling: Resampling, strata_of: Arc<[u32]>) -> Self {
-        let n_clusters = strata_of.len();
+    pub(crate) fn new(resampling: Resampling, from: Arc<[DrawnFrom]>) -> Self {
+        let n_clusters = from.len();
         let mut counts = vec![0; resampling.resamples * n_clusters];
-        let mut drawn = Drawn::new(resampling, strata(&strata_of, &vec![true; n_clusters]));
+        let mut drawn = Drawn::new(resampling, strata(&from, &vec![true; n_clusters]));
         for resample in 0..resampling.resamples {
             for cluster in drawn.resample() {
                 let count: &mut u16 = &mut counts[cluster * resampling.resamples + resample];
                 *count = count.saturating_add(1);
             }
         }
-        let weights = drawn.weights(n_clusters);
-        Draws { resampling, n_clusters, strata: strata_of, counts, weights }
+        let (weights, known) = (drawn.weights(n_clusters), drawn.known(n_clusters));
+        Draws { resampling, n_clusters, drawn: from, counts, weights, known }
     }
 
     pub(crate) fn n_resamples(&self) -> usize {
@@ -46,18 +49,24 @@ impl Draws {
     }
 
     /// How often a cluster is drawn, resample by resample.
-    pub(crate) fn counts(&self, cluster: usize) -> &[u16] {
+    fn counts(&self, cluster: usize) -> &[u16] {
         &self.counts[cluster * self.n_resamples()..][..self.n_resamples()]
     }
 
     /// What a cluster counts for in a resample.
     pub(crate) fn share(&self, cluster: usize, resample: usize) -> f64 {
-        f64::from(self.counts(cluster)[resample]) * self.weights[cluster]
+        self.known[cluster] + f64::from(self.counts(cluster)[resample]) * self.weights[cluster]
+    }
+
+    /// Sums that all resamples have in common.
+    fn common(&self, clusters: &[[f64; 2]]) -> Vec<[f64; 2]> {
+        let add = |sum: [f64; 2], (known, sums): (&f64, &[f64; 2])| [0, 1].map(|i| sum[i] + known * sums[i]);
+        vec![self.known.iter().zip(clusters).fold([0.0; 2], add); self.n_resamples()]
     }
 
     /// The sums of each resample. A cluster is a pair of sums.
     fn totals(&self, clusters: &[[f64; 2]]) -> Vec<[f64; 2]> {
-        let mut totals = vec![[0.0; 2]; self.n_resamples()];
+        let mut totals = self.common(clusters);
         for (cluster, sums) in clusters.iter().enumerate().filter(|(_, sums)| **sums != [0.0; 2]) {
             for (total, &count) in totals.iter_mut().zip(self.counts(cluster)) {
                 let share = f64::from(count) * self.weights[cluster];
@@ -71,11 +80,11 @@ impl Draws {
     /// The same where a variant was replayed under several seeds: each time a cluster is drawn, as many
     /// seeds are drawn with replacement and their sums averaged. `stream` tells sampled variants apart;
     /// all measures of one see the same seeds.
-    fn totals_over_seeds(&self, seeds: &[Vec<[f64; 2]>], stream: u64) -> Vec<[f64; 2]> {
+    fn totals_over_seeds(&self, seeds: &[Vec<[f64; 2]>], mean: &[[f64; 2]], stream: u64) -> Vec<[f64; 2]> {
         let mut rng = ChaCha8Rng::seed_from_u64(self.resampling.seed);
         // Stream 0 draws the clusters.
         rng.set_stream(stream.max(1));
-        let mut totals = vec![[0.0; 2]; self.n_resamples()];
+        let mut totals = self.common(mean);
         for cluster in 0..self.n_clusters {
             let share = self.weights[cluster] / seeds.len() as f64;
             for (total, &count) in totals.iter_mut().zip(self.counts(cluster)) {
@@ -110,28 +119,29 @@ impl Series {
             let mean = |cluster: usize, side: usize| {
                 seeds.iter().map(|s| s[cluster][side]).sum::<f64>() / seeds.len() as f64
             };
-            let clusters = (0..draws.n_clusters).map(|c| [mean(c, 0), mean(c, 1)]).collect();
-            (clusters, draws.totals_over_seeds(&seeds, stream))
+            let clusters: Vec<[f64; 2]> = (0..draws.n_clusters).map(|c| [mean(c, 0), mean(c, 1)]).collect();
+            let totals = draws.totals_over_seeds(&seeds, &clusters, stream);
+            (clusters, totals)
         };
         let scale = scale_of(scale, clusters.iter());
         let quotient = |sums: &[f64; 2]| ratio(sums[0], sums[1]);
-        let pooled = Resampled::of(scale, &clusters, draws.strata.clone(), quotient, |sums| sums[1]);
+        let pooled = Resampled::of(scale, &clusters, draws.drawn.clone(), quotient, |sums| sums[1]);
         let draws = totals.iter().map(|sums| quotient(sums).unwrap_or(f64::NAN)).collect();
         Series { pooled: Resampled { draws, ..pooled }, clusters, n_trajectories: 0 }
     }
 
-    /// The same with this many needs, or whatever the score counts.
-    pub(crate) fn counting(mut self, n_trajectories: usize, n_items: u64) -> Self {
+    /// The same with this many needs, or whatever the score counts, and how many of them were kept.
+    pub(crate) fn counting(mut self, n_trajectories: usize, (n_items, n_kept): (u64, Option<u64>)) -> Self {
         self.n_trajectories = n_trajectories;
-        self.pooled.n_items = n_items;
+        (self.pooled.n_items, self.pooled.n_kept) = (n_items, n_kept);
         self
     }
 
     /// Over some of the clusters; items in proportion to their part of the denominator.
-    pub(crate) fn part(&self, clusters: &[usize], strata: &[u32]) -> Resampled {
+    pub(crate) fn part(&self, clusters: &[usize], drawn: &[DrawnFrom]) -> Resampled {
         let sums: Vec<[f64; 2]> = clusters.iter().map(|&c| self.clusters[c]).collect();
-        let strata = clusters.iter().map(|&c| strata[c]).collect();
-        let part = Resampled::of(self.pooled.scale, &sums, strata, |s| ratio(s[0], s[1]), |s| s[1]);
+        let drawn = clusters.iter().map(|&c| drawn[c]).collect();
+        let part = Resampled::of(self.pooled.scale, &sums, drawn, |s| ratio(s[0], s[1]), |s| s[1]);
         let bottom = |sums: &[[f64; 2]]| sums.iter().map(|s| s[1]).sum::<f64>();
         let share = ratio(bottom(&sums), bottom(&self.clusters)).unwrap_or(0.0);
         Resampled { n_items: (share * self.pooled.n_items as f64).round() as u64, ..part }
@@ -155,9 +165,10 @@ mod tests {
             Draws {
                 resampling,
                 n_clusters,
-                strata: vec![0; n_clusters].into(),
+                drawn: vec![DrawnFrom::from(0); n_clusters].into(),
                 counts,
                 weights: vec![1.0; n_clusters],
+                known: vec![0.0; n_clusters],
             }
         }
     }

@@ -35,11 +35,9 @@ pub struct Session {
     pub tokens_full: u64,
     pub tokens_sent: u64,
     pub events: u32,
-    /// Needs that every variant is asked about; the weight that they have in the scores, and that of the lost ones; null where
-    /// nothing was scored.
+    /// Needs that every variant is asked about, and those lost, each counted once; null where nothing was scored, or counted.
     pub needs: u64,
-    pub weight: f64,
-    pub lost: Option<f64>,
+    pub lost: Option<u64>,
     /// Why it was not replayed, where it was not.
     pub error: Option<String>,
 }
@@ -76,8 +74,8 @@ pub fn sessions(folder: &Path, name: Option<&str>) -> anyhow::Result<Sessions> {
             let common = Sets::of(&scores).common;
             for score in scores.get(&(NEED_RETENTION.name.to_owned(), common)).into_iter().flatten() {
                 if let Some(session) = sessions.get_mut(&run.trajectories[score.trajectory as usize].id) {
-                    (session.needs, session.weight) = (score.n, score.weight);
-                    session.lost = score.value.map(|kept| (1.0 - kept) * score.weight);
+                    session.needs = score.n;
+                    session.lost = score.kept().map(|kept| score.n.saturating_sub(kept));
                 }
             }
         }
@@ -86,9 +84,8 @@ pub fn sessions(folder: &Path, name: Option<&str>) -> anyhow::Result<Sessions> {
     let mut sessions: Vec<Session> = sessions.into_values().collect();
     entitle(&mut sessions);
     sessions.sort_by(|a, b| {
-        let lost = |s: &Session| s.lost.unwrap_or(-1.0);
         let by_length = || b.tokens_full.cmp(&a.tokens_full).then_with(|| a.trajectory.cmp(&b.trajectory));
-        lost(b).total_cmp(&lost(a)).then_with(by_length)
+        b.lost.cmp(&a.lost).then_with(by_length)
     });
     let label = |i: &usize| run.variants[*i].label.clone();
     let others = (0..run.variants.len()).filter(|i| *i != chosen).map(|i| label(&i)).collect();
@@ -183,9 +180,9 @@ mod tests {
         // Both choices compress twice a session, but one session of `truncate` failed.
         let first = of(None);
         assert_eq!((first.variant.as_str(), first.others.len()), ("mask(keep_last=10) @ turns(n=10)", 3));
-        let lost: Vec<f64> = first.sessions.iter().map(|s| s.lost.unwrap()).collect();
+        let lost: Vec<u64> = first.sessions.iter().map(|s| s.lost.unwrap()).collect();
         assert_eq!(lost.len(), 12);
-        assert!(lost.is_sorted_by(|a, b| a >= b) && lost[0] > 0.0, "{lost:?}");
+        assert!(lost.is_sorted_by(|a, b| a >= b) && lost[0] > 0, "{lost:?}");
         assert!(first.sessions.iter().all(|s| s.turns == 30 && s.events == 1 && s.needs > 0));
         let failed = of(Some("truncate"));
         let last = failed.sessions.last().unwrap();

@@ -117,6 +117,7 @@ impl Rows {
             chance: None,
             weight,
             n,
+            n_kept: None,
         });
         self.rows.last_mut().expect("a row was just pushed")
     }

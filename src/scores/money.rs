@@ -400,6 +400,7 @@ mod tests {
             n_events: 1,
             tokens_full: 11_000,
             tokens_sent: sent,
+            billed: None,
             cached_full: 10_000,
             cached_sent: cached,
             output_tokens: 0,

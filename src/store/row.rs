@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use arrow::array::{ArrayRef, RecordBatch};
+use arrow::array::{ArrayRef, RecordBatch, new_null_array};
 use arrow::datatypes::{Field, Schema};
 
 use super::SCHEMA_VERSION;
@@ -61,12 +61,15 @@ macro_rules! table {
 }
 
 pub(crate) fn column<T: Column>(batch: &RecordBatch, table: &str, name: &str) -> anyhow::Result<Vec<T>> {
-    let array = batch.column_by_name(name).with_context(|| {
-        format!(
+    let array = match batch.column_by_name(name) {
+        Some(array) => array.clone(),
+        // A column that came within a version of the schema says nothing of the rows before it.
+        None if T::NULLABLE => new_null_array(&T::data_type(), batch.num_rows()),
+        None => anyhow::bail!(
             "table `{table}` has no column `{name}`\nhint: it was written by another version; make it again"
-        )
-    })?;
-    T::read(array).with_context(|| {
+        ),
+    };
+    T::read(&array).with_context(|| {
         format!("column `{name}` of table `{table}` is {}, expected {}", array.data_type(), T::data_type())
     })
 }

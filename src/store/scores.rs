@@ -32,6 +32,8 @@ table! {
         pub weight: f64,
         /// Number of items behind the value.
         pub n: u64,
+        /// Of these items those that were kept, each counted once whatever it weighs; null where the score counts none.
+        pub n_kept: Option<u64>,
     }
 }
 
@@ -48,7 +50,9 @@ table! {
         pub stratum: Arc<str>,
         /// The score, raw; null is undefined.
         pub value: Option<f64>,
-        /// Weight of the row when values are pooled.
-        pub weight: f64,
+        /// Number of items behind the value.
+        pub n: u64,
+        /// Of these those that were kept.
+        pub n_kept: Option<u64>,
     }
 }

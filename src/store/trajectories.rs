@@ -61,6 +61,22 @@ table! {
 }
 
 table! {
+    /// What makes trajectories alike, for a sample.
+    pub struct TrajectoryTraits in "trajectories" {
+        /// Content hash of the steps, 32 hex digits.
+        pub trajectory: String,
+        /// Name of the reader.
+        pub format: String,
+        /// Name of the agent, as logged.
+        pub agent: Option<String>,
+        /// Whether the task was solved; null is unknown.
+        pub resolved: Option<bool>,
+        /// Number of steps.
+        pub n_steps: u32,
+    }
+}
+
+table! {
     /// What is needed to choose a trajectory without reading the rest of its row.
     pub struct TrajectoryKey in "trajectories" {
         /// Content hash of the steps, 32 hex digits.

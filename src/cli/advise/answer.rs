@@ -18,10 +18,12 @@ const MANY_OVER: f64 = 0.1;
 const MANY_TIMES: usize = 10;
 /// Sessions in which something was compressed that each half needs.
 const LEAST: usize = 10;
+/// No policy has a smaller window.
+const LEAST_WINDOW: u64 = 1_000;
 /// Those that are named where none costs less.
 const NEAREST: usize = 3;
-/// Policies of the frontier that are shown.
-const SHOWN: usize = 8;
+/// Needs that it needs there.
+const LEAST_NEEDS: u64 = 30;
 
 /// The sessions of a product with the advice for them.
 pub(super) struct Answer {
@@ -36,7 +38,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    fn told(&self, of: &Compared) -> &'static str {
+    pub(super) fn told(&self, of: &Compared) -> &'static str {
         let told = of.excess.told(self.margin);
         match told {
             Told::TooLittle => "too little",
@@ -48,7 +50,7 @@ impl Answer {
         }
     }
 
-    fn dish(&self, of: &Compared) -> &Dish {
+    pub(super) fn dish(&self, of: &Compared) -> &Dish {
         &self.menu.candidates[of.candidate]
     }
 
@@ -60,14 +62,14 @@ impl Answer {
             None => text += &self.kept(),
         }
         let mut page = vec![Block::Text(text)];
-        match (&self.advice.chosen, self.menu.place) {
-            (Some(chosen), Some(place)) => {
+        match (&self.advice.chosen, self.menu.product) {
+            (Some(chosen), Some((_, place))) => {
                 page.push(Block::Text(format!("\nPaste into {place}:")));
                 let paste = self.dish(chosen).paste.as_deref().unwrap_or_default();
                 page.extend(paste.trim().lines().map(|line| Block::Line(format!("  {line}"))));
             }
-            (None, Some(place)) => {
-                page.push(Block::Text(format!("Nothing to paste into {place}: what stands there stays.\n")));
+            (None, Some((product, _))) => {
+                page.push(Block::Text(format!("Nothing to paste: leave {product} as it is set.\n")));
             }
             (_, None) => {}
         }
@@ -130,7 +132,7 @@ impl Answer {
             let bound = if upper < 0.0 { "at least" } else { "at most" };
             let least = excess.least_margin().unwrap_or(0.0);
             return format!(
-                "Of what either could lose it loses {}, {bound} {} (95 %), where {} more are allowed; so many sessions could tell {}. It held on the older sessions, too.",
+                "Of the needs that either could lose it loses {}, {bound} {} (95 %), where {} more are allowed; so many sessions could tell {}. It held on the older sessions, too.",
                 points_beside(value),
                 points_beside(upper),
                 points(self.margin),
@@ -190,9 +192,10 @@ impl Answer {
                 false => "but not surely so in each half",
             };
             text += &format!(
-                "`{}` costs {saved}, sends {}, and is not worse over all sessions, {halves}.\n",
+                "`{}` costs {saved}, sends {}, and is not worse over all sessions{}, {halves}.\n",
                 self.dish(of).name,
-                tokens(of)
+                tokens(of),
+                loses(of)
             );
         }
         for of in told("does not fit") {
@@ -228,15 +231,33 @@ impl Answer {
 
     fn too_little(&self) -> String {
         let (needs, sessions) = self.advice.most;
-        let hint = match self.advice.n_halves[0] {
-            n if n < LEAST => "more sessions",
-            _ => "more sessions; or `--window` with fewer tokens, where all policies act sooner",
-        };
         format!(
-            "Too little was compressed to tell: of what costs less, in the older half of the sessions, at most {} in {}; each half needs 30 in {LEAST}.\nhint: {hint}\n",
+            "Too little was compressed to tell: of what costs less, in the older half of the sessions, at most {} in {}; each half needs {LEAST_NEEDS} in {LEAST}.\n{}",
             count(needs, "exposed need"),
-            count(sessions as u64, "session")
+            count(sessions as u64, "session"),
+            self.more_would_tell()
         )
+    }
+
+    /// How many more sessions like these have what each half needs.
+    fn more_would_tell(&self) -> String {
+        let cheaper = self.advice.all.iter().filter(|of| of.is_cheaper()).map(|of| &of.excess);
+        let of_one =
+            |has: usize, needed: usize| (has > 0).then(|| (2 * needed * self.n_sessions).div_ceil(has));
+        let enough = cheaper.filter_map(|of| {
+            let affected = of_one(of.n_affected, LEAST)?;
+            let needs = of_one(usize::try_from(of.n_needs).ok()?, LEAST_NEEDS as usize)?;
+            Some(affected.max(needs).saturating_sub(self.n_sessions)).filter(|more| *more > 0)
+        });
+        let more = enough.min().map_or_else(String::new, |more| {
+            format!("About {} more, like these, would have that.\n", count(more as u64, "session"))
+        });
+        // With fewer sessions than that no window is small enough.
+        let is_few = self.n_sessions < 2 * LEAST;
+        match is_few || self.menu.reference.policy.window <= LEAST_WINDOW {
+            true => more,
+            false => more + "hint: `--window` with fewer tokens, where all policies act sooner\n",
+        }
     }
 
     /// What is told of those that cost less.
@@ -272,7 +293,9 @@ impl Answer {
 
     fn money(&self) -> String {
         let events = count(self.advice.n_events as u64, "time");
-        let kept = match self.advice.kept.is_told() {
+        // Where no summary is in question it says nothing.
+        let is_asked = self.advice.all.iter().any(|of| of.break_even.is_some());
+        let kept = match self.advice.kept.is_told() && is_asked {
             true => format!(
                 " The summaries in these logs kept {} of what they replaced.",
                 shown(&self.advice.kept)
@@ -289,98 +312,6 @@ impl Answer {
         format!(
             "The reference compressed {events}.{kept} Money counts prompts, answers and a broken prompt cache; writing summaries is not counted.{priced}"
         )
-    }
-
-    /// What else there is: cheaper by so much, at so many needs more.
-    fn frontier(&self) -> Vec<Block> {
-        let mut cheaper: Vec<&Compared> = self.advice.all.iter().filter(|of| of.is_cheaper()).collect();
-        let n = cheaper.len();
-        // Who costs more and loses no less is no choice.
-        let mut least = f64::INFINITY;
-        cheaper.retain(|of| {
-            let value = of.at_best.as_ref().unwrap_or(&of.excess).value;
-            let value = value.filter(|_| of.is_over_no_more()).unwrap_or(f64::INFINITY);
-            let is_better = value < least;
-            least = least.min(value);
-            is_better
-        });
-        cheaper.truncate(SHOWN);
-        if cheaper.is_empty() {
-            return Vec::new();
-        }
-        // Beside the ideal summaries of a bracket every policy looks worse: there the break-even share tells.
-        let is_bracket = cheaper.iter().any(|of| of.break_even.is_some());
-        let apart = if is_bracket { "breaks even at" } else { "of what either could lose" };
-        let head = [
-            "policy",
-            "costs less",
-            "billed tokens less",
-            "over the window",
-            "affected",
-            "needs lost",
-            apart,
-            "told",
-        ];
-        let mut rows = vec![head.map(str::to_owned).to_vec()];
-        rows.extend(cheaper.iter().map(|of| self.cells(of)));
-        vec![
-            Block::Text(format!(
-                "\nWhat costs less, and has no more prompts over the window than the reference, over all {}, each with no cheaper one that loses less:\n",
-                count(self.n_sessions as u64, "session")
-            )),
-            Block::Table { rows, spare: vec![4, 2, 3, 5] },
-            Block::Text(self.notes(&cheaper, is_bracket, n - cheaper.len())),
-        ]
-    }
-
-    /// The row of one that costs less.
-    fn cells(&self, of: &Compared) -> Vec<String> {
-        let excess = &of.excess;
-        let range = excess.bounds().map_or_else(String::new, |(lo, hi)| format!(" [{lo:+.2}, {hi:+.2}]"));
-        let best = of.at_best.as_ref().map(|best| (best.lost[0], best.value.unwrap_or(0.0)));
-        let apart = match (best, of.break_even) {
-            (Some((_, best)), _) => format!("{best:+.2} to {:+.2}", excess.value.unwrap_or(0.0)),
-            (None, Some((share, _))) if share <= 0.0 => "below 0".to_owned(),
-            (None, Some((share, lower))) => {
-                format!("{share:.2}{}", lower.map_or_else(String::new, |l| format!(" (surely {l:.2})")))
-            }
-            (None, None) => excess.value.map_or_else(none, |value| format!("{value:+.2}{range}")),
-        };
-        let lost = format!("{:.0} of {:.0}", excess.lost[0], excess.weight);
-        vec![
-            self.dish(of).name.clone(),
-            of.saved[2].map_or_else(none, percent),
-            of.saved[1].map_or_else(none, percent),
-            of.over().map_or_else(none, percent),
-            HumanCount(excess.n_affected as u64).to_string(),
-            best.map_or_else(String::new, |(lost, _)| format!("{lost:.0} to ")) + &lost,
-            apart,
-            self.told(of).to_owned(),
-        ]
-    }
-
-    /// What the words of the table mean.
-    fn notes(&self, shown: &[&Compared], is_bracket: bool, n_more: usize) -> String {
-        let mut text = "\nA need is something the agent used that it had last seen more than 3 turns before; of the needs whose text was compressed so many are lost, those of one turn count as one.".to_owned();
-        text += match is_bracket {
-            true => {
-                " Breaks even: the share of what the product's summaries replace that they have to keep to lose as little, and the least it surely is (95 %). Not worse: that is more than they surely keep."
-            }
-            false => " Of what either could lose: how much more it loses, with one-sided 95 % bounds.",
-        };
-        if is_bracket && shown.iter().any(|of| of.break_even.is_none() && of.at_best.is_none()) {
-            text += " With a sign: with the same summaries, how much more it loses of what either could lose, with one-sided 95 % bounds.";
-        }
-        if shown.iter().any(|of| self.told(of) == "open") {
-            text += " Open: it is shown neither to be worse nor not to be.";
-        }
-        if shown.iter().any(|of| of.at_best.is_some()) {
-            text += " From ... to: with ideal and with empty summaries, where it writes some of its own; no replay without a model tells which they are like.";
-        }
-        if n_more > 0 {
-            text += &format!(" {n_more} more cost less than the reference; `--json` has them.");
-        }
-        text
     }
 
     pub(super) fn json(&self) -> Value {
@@ -466,12 +397,24 @@ fn beside(saved: f64, [less, same]: [&str; 2]) -> String {
     if share == percent(0.0) { same.to_owned() } else { format!("{share} {word}") }
 }
 
+/// How much more it loses, where that is told of it; of what its summaries decide it is not.
+fn loses(of: &Compared) -> String {
+    let bounds = of.excess.bounds().filter(|_| of.break_even.is_none() && of.at_best.is_none());
+    of.excess.value.zip(bounds).map_or_else(String::new, |(value, (_, upper))| {
+        format!(
+            " (it loses {} of the needs that either could lose, surely no more than {})",
+            points_beside(value),
+            points_beside(upper)
+        )
+    })
+}
+
 fn points_beside(more: f64) -> String {
     let word = if more < 0.0 { "less" } else { "more" };
     format!("{} {word}", points(more.abs()))
 }
 
-fn none() -> String {
+pub(super) fn none() -> String {
     "-".to_owned()
 }
 

@@ -71,8 +71,23 @@ pub(super) struct Menu {
     pub(super) candidates: Vec<Dish>,
     /// Of the reference, as it is written.
     pub(super) own_window: u64,
-    /// Where what is to be pasted goes.
-    pub(super) place: Option<&'static str>,
+    /// A product that can be set, and where what is to be pasted goes.
+    pub(super) product: Option<(&'static str, &'static str)>,
+    /// Whether the reference is what wrote the logs.
+    pub(super) is_of_logs: bool,
+}
+
+/// A preset by its name, or none for the newest turns that fit.
+pub(super) fn reference(name: &str) -> anyhow::Result<Option<&str>> {
+    match name == FILE.newest.name {
+        true => Ok(None),
+        false => policies::find(name).map(|preset| Some(preset.name.as_str())),
+    }
+}
+
+/// Whether what a product does unless it is told is to keep what fits, which is a matter of the model.
+pub(super) fn is_by_model(product: &str) -> bool {
+    FILE.products.iter().any(|known| known.name == product && known.reference.is_none())
 }
 
 /// The preset that a product follows, by the format of its logs and by whether a log says that results were taken out of it.
@@ -121,7 +136,7 @@ impl Menu {
             }
         }
         let own_window = reference.policy.window;
-        Ok(Menu { reference, candidates, own_window, place: None })
+        Ok(Menu { reference, candidates, own_window, product: None, is_of_logs: false })
     }
 
     /// What a product can be set to, beside what it does unless it is told.
@@ -142,7 +157,7 @@ impl Menu {
             })
         };
         menu.candidates = product.choices.iter().map(choice).collect::<anyhow::Result<_>>()?;
-        menu.place = Some(&product.place);
+        menu.product = Some((&product.name, &product.place));
         if product.reference.is_none() {
             menu.reference.words =
                 format!("with nothing set for {}: the newest turns that fit the window", product.name);
@@ -205,11 +220,12 @@ impl Menu {
     /// The reference and its window in words; `is_half` is whether the logs were compacted themselves.
     pub(super) fn told(&self, is_half: bool) -> String {
         let (window, own) = (self.reference.policy.window, self.own_window);
-        // What is set may be another product's than the logs'. What fits is a matter of the model.
-        let full = if self.place.is_some() { "a window" } else { "that" };
-        let whose = if self.reference.name == FILE.newest.name { "the model's" } else { "its own" };
+        // What is set may be another product's than the logs'; what fits is a matter of the model.
+        let is_newest = self.reference.name == FILE.newest.name;
+        let whose = if is_newest { "the model's" } else { "its own" };
+        let full = if self.is_of_logs && !is_newest { " where that was full" } else { " by their product" };
         let size = match (is_half, window < own) {
-            (true, _) => format!(", half of {whose}, since the logs were compacted where {full} was full"),
+            (true, _) => format!(", half of {whose}, since the logs were compacted{full}"),
             (false, true) => format!(", smaller than {whose}"),
             _ => String::new(),
         };
@@ -242,7 +258,11 @@ pub(super) fn values(policy: &Policy) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::log::Log;
+    use crate::context::needs::Needs;
     use crate::policies::Default as ByDefault;
+    use crate::replay::{Observer, replay};
+    use crate::text::tokens::Tokenizer;
 
     #[test]
     fn what_the_file_names_is_there_and_on_by_default() {
@@ -253,7 +273,7 @@ mod tests {
         }
         for product in products() {
             let menu = Menu::settings(product, 200_000).unwrap();
-            assert!(!menu.candidates.is_empty() && menu.place.is_some(), "{product}");
+            assert!(!menu.candidates.is_empty() && menu.product.is_some(), "{product}");
             check(menu);
         }
         for (format, name) in &FILE.edited {
@@ -284,7 +304,7 @@ mod tests {
 
     #[test]
     fn in_a_smaller_window_all_that_counts_tokens_is_smaller() {
-        let menu = Menu::of(Some("claude-code"), 0).unwrap().in_window(100_000);
+        let menu = Menu { is_of_logs: true, ..Menu::of(Some("claude-code"), 0).unwrap() }.in_window(100_000);
         let policy = &menu.reference.policy;
         assert_eq!((policy.window, policy.reserve, menu.own_window), (100_000, 10_000, 200_000));
         let stage = &policy.stages[0];
@@ -299,6 +319,36 @@ mod tests {
             told,
             "Compared with `claude-code` (as Claude Code 2.1.331 does), in a window of 100,000 tokens, half of its own, since the logs were compacted where that was full; all that counts tokens is scaled alike."
         );
+    }
+
+    /// A call that goes with the oldest result that fits would make the prompt too long.
+    #[test]
+    fn the_newest_turns_that_fit_do() {
+        struct Nobody;
+        impl Observer for Nobody {}
+        let words = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda";
+        let turn = |i: u32| format!("\naction: write {words} {i}\nobservation: {words} {words} {i}");
+        let log = Log::script(&format!("user: go{}", (0..9).map(turn).collect::<String>()));
+        let tokenizer = Tokenizer::load("o200k").unwrap();
+        let mut n_events = 0;
+        for window in (100..200).step_by(9) {
+            let policy = Policy { window, ..FILE.newest.policy.clone() };
+            let recipe = policy.recipe(1, None).unwrap();
+            let run = replay(&log, &recipe, &tokenizer, &Needs::default(), &mut Nobody).unwrap();
+            let longest = run.decisions.iter().map(|decision| decision.tokens_sent).max();
+            assert!(longest <= Some(window), "{longest:?} {window}");
+            n_events += run.events.len();
+        }
+        assert!(n_events > 20, "{n_events}");
+    }
+
+    #[test]
+    fn a_window_of_another_product_was_not_what_was_full() {
+        let told = Menu::settings("codex", 200_000).unwrap().in_window(100_000).told(true);
+        assert!(told.contains("half of its own, since the logs were compacted by their product;"), "{told}");
+        assert_eq!(reference("newest-that-fit").unwrap(), None);
+        assert!(reference("codex").unwrap() == Some("codex") && reference("codx").is_err());
+        assert!(is_by_model("claude-api") && !is_by_model("codex"));
     }
 
     #[test]

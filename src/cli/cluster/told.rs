@@ -40,6 +40,7 @@ pub(super) fn estimated(told: &Estimate, wanted: Wanted) -> String {
     );
     for (group, rate) in &told.rates {
         text.push_str(&match rate {
+            Some(rate) if *rate < 100.0 => format!("{group}: {rate:.2} step-variants a second and worker\n"),
             Some(rate) => format!("{group}: {} step-variants a second and worker\n", HumanCount(*rate as u64)),
             None => format!(
                 "{group}: unknown, since no attempt was noted\nhint: do some of it with `trajpress run --limit 20`, and name that run by `--rates`\n"

@@ -11,12 +11,16 @@ use crate::cli::page::{Block, lay_out, width};
 use crate::cli::{ExitStatus, Output, nightly, print};
 use crate::files::{reach, whole};
 use crate::report::figures::charts::history::{History, Line, Point};
+use crate::scores;
 use crate::text::escape;
 
 /// What a night keeps of its comparison.
 #[derive(Deserialize)]
 struct Night {
     rows: Vec<Row>,
+    /// Variants that the gate held and that were there no more.
+    #[serde(default)]
+    gone: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -56,19 +60,20 @@ pub(super) fn run(folder: &Path, last: usize, output: Output) -> anyhow::Result<
         whole::write(&path, &bytes)?;
         paths.push(path.display().to_string());
     }
-    let told: Vec<[String; 5]> =
+    let told: Vec<[String; 6]> =
         history.nights.iter().zip(&compared).map(|(name, night)| told(name, night.as_ref())).collect();
     print(&match output.json {
         true => {
-            let night = |of: &[String; 5]| json!({ "night": of[0], "worse": of[1], "cannot_tell": of[2], "not_worse": of[3] });
+            let night = |of: &[String; 6]| json!({ "night": of[0], "worse": of[1], "gone": of[2], "cannot_tell": of[3], "not_worse": of[4] });
             escape::json(&json!({ "nights": told.iter().map(night).collect::<Vec<_>>(), "files": paths }))?
         }
         false => {
-            let head = ["night", "worse", "cannot tell", "not worse", "what got worse"].map(str::to_owned);
+            let head =
+                ["night", "worse", "gone", "cannot tell", "not worse", "what got worse"].map(str::to_owned);
             let rows = [vec![head.to_vec()], told.iter().map(|of| of.to_vec()).collect()].concat();
             let drawn = paths.first().cloned().unwrap_or_default();
             lay_out(
-                &[Block::Table { rows, spare: vec![3, 2] }, Block::Text("\n".to_owned()), Block::Line(drawn)],
+                &[Block::Table { rows, spare: vec![4, 3] }, Block::Text("\n".to_owned()), Block::Line(drawn)],
                 width(),
             )
         }
@@ -77,13 +82,16 @@ pub(super) fn run(folder: &Path, last: usize, output: Output) -> anyhow::Result<
 }
 
 /// A night's answers, counted, and what got worse; dashes where it was not compared.
-fn told(name: &str, night: Option<&Night>) -> [String; 5] {
-    let Some(night) = night else { return [name, "-", "-", "-", ""].map(str::to_owned) };
+fn told(name: &str, night: Option<&Night>) -> [String; 6] {
+    let Some(night) = night else { return [name, "-", "-", "-", "-", ""].map(str::to_owned) };
     let of = |answer: &str| night.rows.iter().filter(|row| row.answer == answer).collect::<Vec<_>>();
     let worse: Vec<String> =
-        of("worse").iter().map(|row| format!("{} of {}", row.score, row.variant)).collect();
+        of("worse").iter().map(|row| format!("{} of {}", scores::called(&row.score), row.variant)).collect();
+    let gone = night.gone.iter().map(|label| format!("{label} is gone"));
+    let what = worse.into_iter().chain(gone).collect::<Vec<_>>().join("; ");
     let n = |answer: &str| of(answer).len().to_string();
-    [name.to_owned(), n("worse"), n("cannot_tell"), n("not_worse"), worse.join("; ")]
+    let n_gone = night.gone.len().to_string();
+    [name.to_owned(), n("worse"), n_gone, n("cannot_tell"), n("not_worse"), what]
 }
 
 /// The values of each night; what was before the first that was compared is that of the night before it.

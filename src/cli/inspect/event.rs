@@ -5,8 +5,10 @@ use serde_json::json;
 use super::super::page::width;
 use super::super::{ExitStatus, Output, count, print};
 use super::{flags, how, item, line, line_with};
-use crate::context::Block;
+use crate::context::{Block, Content};
 use crate::experiment::cell::Accounts;
+use crate::export::camera::Shot;
+use crate::export::words::Words;
 use crate::showcase;
 use crate::store::ShowcaseRow;
 use crate::text::escape;
@@ -14,16 +16,27 @@ use crate::text::escape;
 /// In lines this wide a block stands beside what took its place.
 pub(super) const WIDE: usize = 100;
 
-/// Prints the first event of these; `all` shows what was kept, too. So many characters of each text.
-pub(super) fn show(of: &Accounts, all: bool, most: usize, output: Output) -> anyhow::Result<ExitStatus> {
-    let rows = showcase::rows("", of.log(), &of.events, true).into_iter().next();
+/// Prints the first event of these; `all` shows what was kept, too, `raw` keys and personal data. So many characters of each text.
+pub(super) fn show(
+    of: &Accounts,
+    (all, raw): (bool, bool),
+    most: usize,
+    output: Output,
+) -> anyhow::Result<ExitStatus> {
+    let rows = showcase::rows("", of.log(), &of.events, raw).into_iter().next();
     let Some((account, rows)) = of.events.first().zip(rows) else {
         return Ok(ExitStatus::Failed);
     };
     let event = &account.event;
+    let items = event.work.items.iter().map(|item| made(&item.text));
+    let texts: Vec<Block> = account.before.iter().chain(&event.after).cloned().chain(items).collect();
+    let words = match raw {
+        true => Words::raw(of.log()),
+        false => Words::redacted(of.log(), &[Shot { event: None, blocks: texts }]),
+    };
     if output.json {
         let shown =
-            |b: &Block| json!({"turn": b.turn, "tokens": b.tokens, "how": how(b), "text": b.text(of.log())});
+            |b: &Block| json!({"turn": b.turn, "tokens": b.tokens, "how": how(b), "text": words.text(b)});
         let lost = rows.iter().filter(|row| row.what == "lost").map(|row| {
             json!({"atom": row.atom, "stood": row.at, "line": row.text, "needed": row.needed, "used": row.text_after})
         });
@@ -31,7 +44,7 @@ pub(super) fn show(of: &Accounts, all: bool, most: usize, output: Output) -> any
             "lost": lost.collect::<Vec<_>>(),
             "before": account.before.iter().map(shown).collect::<Vec<_>>(),
             "after": event.after.iter().map(shown).collect::<Vec<_>>(),
-            "items": event.work.items.iter().map(item).collect::<Vec<_>>(),
+            "items": event.work.items.iter().map(|of| item(of, &words.text(&made(&of.text)))).collect::<Vec<_>>(),
             "flags": flags(event),
         });
         print(&escape::json(&told)?)?;
@@ -61,10 +74,19 @@ pub(super) fn show(of: &Accounts, all: bool, most: usize, output: Output) -> any
             None => item.fate.name().to_owned(),
         };
         let score = item.score.map_or(String::new(), |score| format!("{score:.2}"));
-        text += &format!("{at:>4} {:<12}{fate:<16}{score:>6}  {}\n", item.kind, line(&item.text, most));
+        text += &format!(
+            "{at:>4} {:<12}{fate:<16}{score:>6}  {}\n",
+            item.kind,
+            line(&words.text(&made(&item.text)), most)
+        );
     }
     print(&text)?;
     Ok(ExitStatus::Done)
+}
+
+/// A text that is no step of the log.
+fn made(text: &str) -> Block {
+    Block { turn: 0, tokens: 0, content: Content::Generated { text: text.to_owned() }, fresh: false, left: 0 }
 }
 
 fn lost(rows: &[ShowcaseRow], most: usize) -> String {
@@ -72,14 +94,39 @@ fn lost(rows: &[ShowcaseRow], most: usize) -> String {
     if lost.is_empty() {
         return "\nlost and needed later: nothing\n".to_owned();
     }
-    let mut text = format!("\nlost and needed later: {}\n", lost.len());
-    for row in lost {
+    // What was needed several times stands once.
+    let mut things: Vec<Vec<&ShowcaseRow>> = Vec::new();
+    for row in &lost {
+        let is_it = |thing: &&mut Vec<&ShowcaseRow>| {
+            (&thing[0].atom, thing[0].at, &thing[0].text) == (&row.atom, row.at, &row.text)
+        };
+        match things.iter_mut().find(is_it) {
+            Some(thing) => thing.push(row),
+            None => things.push(vec![row]),
+        }
+    }
+    let of = match things.len() == lost.len() {
+        true => String::new(),
+        false => format!(", of {}", count(things.len() as u64, "thing")),
+    };
+    let mut text = format!("\nlost and needed later: {}{of}\n", count(lost.len() as u64, "need"));
+    for thing in things {
+        let row = thing[0];
         let atom = row.atom.as_deref().unwrap_or_default();
         let said = |text: &Option<String>| line_with(text.as_deref().unwrap_or_default().trim(), atom, most);
         text += &format!("  {}\n", line(atom, most));
         text += &format!("    turn {:<5} {:<12} {}\n", row.at, row.speaker, said(&row.text));
         let used = if row.text_after.is_some() { said(&row.text_after) } else { "(used here)".to_owned() };
         text += &format!("    turn {:<5} {:<12} {used}\n", row.needed.unwrap_or_default(), "needed by");
+        if thing.len() > 1 {
+            let turns: Vec<String> =
+                thing[1..].iter().filter_map(|row| Some(row.needed?.to_string())).collect();
+            text += &format!(
+                "    and again in turn{} {}\n",
+                if turns.len() > 1 { "s" } else { "" },
+                turns.join(", ")
+            );
+        }
     }
     text
 }

@@ -18,7 +18,7 @@ pub(super) fn show(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let row = |s: &Session, room: usize| {
         let lost = match (&s.error, s.lost) {
             (Some(_), _) => "failed".to_owned(),
-            (_, Some(lost)) => format!("{lost:.1} of {:.1}", s.weight),
+            (_, Some(lost)) => format!("{lost} of {}", s.needs),
             _ => "-".to_owned(),
         };
         let id = s.trajectory.chars().take(8).collect();
@@ -46,8 +46,8 @@ pub(super) fn show(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     rows.extend(shown().map(|s| row(s, room)));
     let more = of.sessions.len().saturating_sub(args.most);
     let said = format!(
-        "{} under `{}`, those that lose most first. Tokens: of all prompts together. Needs: weighted as \
-         in the scores, where those of one turn and kind share 1.\n\n",
+        "{} under `{}`, those that lose most first. Tokens: of all prompts together. A need is one use of \
+         one thing that was last seen turns before; each is counted once.\n\n",
         count(of.sessions.len() as u64, "session"),
         of.variant
     );

@@ -57,7 +57,7 @@ impl Answer<'_> {
                 "tokens_saved_billed": row.billed.map(rounded), "money_saved": row.money.map(rounded),
                 "needs_lost_a_session": row.lost.map(|l| rounded(l.0)),
                 "needs_lost_a_session_interval": row.lost.and_then(|l| l.1).map(|(lo, hi)| [rounded(lo.max(0.0)), rounded(hi)]),
-                "needs_lost": rounded(row.lost_of.0), "needs": rounded(row.lost_of.1), "needs_one_by_one": row.n_needs,
+                "needs_lost": rounded(row.lost_of.0), "needs": rounded(row.lost_of.1),
                 "worst_session": row.worst.as_ref().map(|w| &w.0), "worst_session_lost": row.worst.as_ref().map(|w| rounded(w.1)),
                 "tokens_sent": rounded(row.tokens_of.0), "tokens_full": rounded(row.tokens_of.1), "compressions": row.n_events,
                 "cost": self.dollars(row.cost_of.0).map(rounded), "cost_full": self.dollars(row.cost_of.1).map(rounded),
@@ -203,15 +203,9 @@ impl Answer<'_> {
 
     /// What needs are.
     fn needs(&self) -> String {
-        let row = self.brief.rows.iter().find(|row| self.is_full(row));
-        let (needs, one_by_one) = row.map_or((0, 0), |row| (row.lost_of.1.round() as u64, row.n_needs));
         let mut text = format!(
-            "A need is something the agent used that it had last seen more than {TAIL} turns before. It is lost where a policy left it \
-             out of the prompt, or without the words that say what it is. Those of one action count as one{}.\n",
-            match needs == one_by_one {
-                true => String::new(),
-                false => format!("; the report counts them one by one ({})", HumanCount(one_by_one)),
-            }
+            "A need is something the agent used that it had last seen more than {TAIL} turns before, counted at each use. It is lost \
+             where a policy left it out of the prompt, or without the words that say what it is.\n"
         );
         if !self.is_few() {
             if self.brief.rows.iter().any(|row| mean(row).is_some_and(|(_, interval)| interval.is_some())) {

@@ -39,6 +39,9 @@ pub struct Account {
 pub struct Accounts {
     session: Arc<Prepared>,
     pub n_events: usize,
+    /// How many needs of the headline each event took, by its number; and how many were lost in all.
+    pub taken: Vec<usize>,
+    pub n_lost: usize,
     pub events: Vec<Account>,
 }
 
@@ -95,8 +98,9 @@ pub fn accounts(
         Which::Number(number) => (number < run.events.len()).then_some(number).into_iter().collect(),
         Which::Worst(_) => by_event.keys().copied().collect(),
     };
-    let taken = |number: &usize| by_event.get(number).map_or(0, Vec::len);
-    chosen.sort_unstable_by_key(|number| (std::cmp::Reverse(taken(number)), *number));
+    let n_taken = |number: &usize| by_event.get(number).map_or(0, Vec::len);
+    let taken = (0..run.events.len()).map(|number| n_taken(&number)).collect();
+    chosen.sort_unstable_by_key(|number| (std::cmp::Reverse(n_taken(number)), *number));
     if let Which::Worst(most) = which {
         chosen.truncate(most);
     }
@@ -118,7 +122,7 @@ pub fn accounts(
         lost: lost_by(number),
     };
     let (events, n_events) = (chosen.into_iter().map(account).collect(), run.events.len());
-    Ok(Accounts { session, n_events, events })
+    Ok(Accounts { session, n_events, taken, n_lost: lost.len(), events })
 }
 
 /// The lost needs by the event that took the last bound mention before they came up.

@@ -100,8 +100,8 @@ fn play(scene: &Scene<'_>, variant: &Variant, tokenizer: &Tokenizer) -> anyhow::
         all.filter(|(_, event)| acts(event)).map(|((after, _), _)| after)
     });
     let window = variant.policy.as_ref().map_or(f64::INFINITY, |policy| policy.window as f64);
-    let billed =
-        |d: &Decision| log.rate(d.turn).map_or(d.tokens_sent as f64, |rate| rate.billed(d.tokens_sent));
+    let fit = |d: &Decision| log.rate(d.turn).map_or(d.tokens_sent as f64, |rate| rate.billed(d.tokens_sent));
+    let billed = |d: &Decision| d.billed.map_or_else(|| fit(d), |billed| billed as f64);
     Ok(Played {
         n_over: run.decisions.iter().filter(|d| billed(d) > window).count(),
         paid_after: short.zip(long).map(|(short, long)| [short, long]).collect(),

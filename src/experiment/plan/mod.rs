@@ -180,6 +180,11 @@ impl Variant {
         let own = [self.model.as_deref(), self.extraction_model(), self.embedder()];
         own.into_iter().chain(of_trigger).flatten()
     }
+
+    /// The model whose variants are done together.
+    pub fn group(&self) -> Option<&str> {
+        self.model.as_deref().or(self.extraction_model()).or(self.trigger_model())
+    }
 }
 
 impl Plan {
@@ -216,7 +221,7 @@ impl Plan {
     pub fn groups(&self) -> Vec<(Option<&str>, Vec<&Variant>)> {
         let mut groups: Vec<(Option<&str>, Vec<&Variant>)> = Vec::new();
         for variant in &self.variants {
-            let model = variant.model.as_deref().or(variant.extraction_model()).or(variant.trigger_model());
+            let model = variant.group();
             match groups.iter_mut().find(|g| g.0 == model) {
                 Some(group) => group.1.push(variant),
                 None => groups.push((model, vec![variant])),

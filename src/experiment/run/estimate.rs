@@ -4,8 +4,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use std::path::Path;
 
+use anyhow::Context as _;
 use serde::Serialize;
 
+use super::super::dataset::Dataset;
+use super::super::plan::Plan;
+use super::super::stratified;
+use super::super::units::group_name;
 use super::attempts::{self, Attempt};
 use super::status::{Left, left, planned};
 use crate::store::UnitRow;
@@ -38,19 +43,25 @@ pub struct Estimate {
 }
 
 /// Estimates what the units take that are left in the folder of a run, or with `steps` all those of a larger corpus, by the
-/// rates of the attempts at another run (or the same).
+/// rates of the attempts at another run (or the same), or, of groups without one, by those that are forecast.
 ///
 /// # Errors
 /// One of both is no run, or cannot be read.
-pub fn estimate(out: &Path, rates_of: &Path, wanted: Wanted) -> anyhow::Result<Estimate> {
+pub fn estimate(
+    out: &Path,
+    rates_of: &Path,
+    forecast: HashMap<String, f64>,
+    wanted: Wanted,
+) -> anyhow::Result<Estimate> {
     let units = planned(out)?;
     let n_steps = steps(&units);
     let todo = match wanted.steps {
-        None => left(out, &units)?,
+        None => left(out, None, &units)?,
         Some(_) => super::status::all(&units),
     };
     let scale = wanted.steps.map_or(1.0, |steps| steps as f64 / n_steps.max(1) as f64);
-    let known = rates(rates_of)?;
+    let mut known = forecast;
+    known.extend(rates(rates_of)?);
     let rate = |unit: &Left| known.get(&unit.group).copied();
     let rates: BTreeMap<String, Option<f64>> =
         todo.iter().map(|unit| (unit.group.clone(), rate(unit))).collect();
@@ -73,6 +84,41 @@ pub fn estimate(out: &Path, rates_of: &Path, wanted: Wanted) -> anyhow::Result<E
         efficiency: time.filter(|(_, hours)| *hours > 0.0).map(|(work, hours)| work / (hours * n)),
         money: hours.zip(wanted.price).map(|(hours, price)| hours * price * n),
     })
+}
+
+/// The largest sample by strata that takes no more hours of all workers together, by the rates of the attempts at another run; none
+/// where there is time for all.
+///
+/// # Errors
+/// The rate of a group is not known, or there is no time for two sessions.
+pub fn affordable(plan: &Plan, data: &Dataset, rates_of: &Path, hours: f64) -> anyhow::Result<Option<usize>> {
+    let known = rates(rates_of)?;
+    let mut seconds_a_step = 0.0;
+    for (model, variants) in plan.groups() {
+        let group = group_name(model);
+        let rate = known.get(&group).with_context(|| {
+            format!("the rate of the variants of {group} is not known\nhint: do some sessions with `trajpress run --limit 20`, and name that run by `--rates`")
+        })?;
+        seconds_a_step += variants.len() as f64 / rate;
+    }
+    let all = data.traits(&plan.filter, plan.seed)?;
+    let steps: HashMap<&str, u32> = all.iter().map(|s| (s.trajectory.as_str(), s.n_steps)).collect();
+    let takes = |n: usize| {
+        let drawn = stratified::draw(&all, plan.seed, n);
+        let n_steps: f64 = drawn.iter().map(|row| f64::from(steps[row.trajectory.as_str()])).sum();
+        n_steps * seconds_a_step <= 3600.0 * hours
+    };
+    if takes(all.len()) {
+        return Ok(None);
+    }
+    // What is below fits, what is above does not.
+    let (mut low, mut high) = (2, all.len());
+    anyhow::ensure!(takes(low), "{hours} hours are not enough for two sessions");
+    while high - low > 1 {
+        let middle = usize::midpoint(low, high);
+        if takes(middle) { low = middle } else { high = middle }
+    }
+    Ok(Some(low))
 }
 
 /// Steps of a run. A long trajectory is in several units, of some variants each.

@@ -37,7 +37,7 @@ pub fn gc(out: &Path, parts: bool) -> anyhow::Result<Swept> {
         "the file system of {} knows no locks, so another process may be at work there: nothing is deleted",
         out.display()
     );
-    let status = status(out)?;
+    let status = status(out, None)?;
     let mut swept = Swept::default();
     for name in listed(&out.join("_scratch"))? {
         swept.remove(&out.join("_scratch").join(name))?;

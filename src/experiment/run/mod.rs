@@ -13,6 +13,7 @@
 mod attempts;
 mod caught;
 mod estimate;
+mod forecast;
 mod gc;
 mod known;
 mod parts;
@@ -20,6 +21,7 @@ mod progress;
 mod runner;
 mod sample;
 mod serve;
+mod share;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -39,17 +41,20 @@ use super::plan::Plan;
 use super::publish::Scratch;
 use super::rows::UnitRows;
 use super::units::{self, Unit};
-use super::{finish, fresh, manifest};
+use super::{finish, fresh, manifest, stratified};
 use crate::files::lock::Lock;
 use crate::files::reach;
+use crate::store::SampleRow;
 use attempts::known_rate;
-pub use estimate::{Estimate, Wanted, estimate};
+pub use estimate::{Estimate, Wanted, affordable, estimate};
+pub use forecast::forecast;
 pub use gc::{Swept, gc};
 use known::Known;
 use parts::{prune, set_aside, unpublished, write_units};
 use runner::Runner;
 pub use sample::{Sample, sample};
 pub use serve::{Said, serve};
+pub use share::Shared;
 pub use status::{Status, status};
 
 /// Computes the rows of a unit; tells the step-variants done since it last told.
@@ -109,7 +114,8 @@ pub fn run_with(
 ) -> anyhow::Result<Outcome> {
     let start = Instant::now();
     let begun = Begun::open(plan, data, out, options)?;
-    let Begun { selection, units, manifest, scratch, .. } = &begun;
+    let Begun { selection: Selection { trajectories: selection, sample }, units, manifest, scratch, .. } =
+        &begun;
     let shard: Vec<&Unit> = shard(units, options.shard);
     let mut outcome = Outcome {
         n_trajectories: selection.len(),
@@ -138,7 +144,8 @@ pub fn run_with(
             outcome.skipped = units.len() - outcome.missing.len();
         }
         if !complete && outcome.missing.is_empty() {
-            outcome.nondeterministic += finish::finish(plan, data, selection, units, out, scratch, manifest)?;
+            outcome.nondeterministic +=
+                finish::finish((plan, data), (selection, sample), units, out, scratch, manifest)?;
             prune(out, units)?;
         }
         outcome.finished = outcome.missing.is_empty();
@@ -163,7 +170,7 @@ struct Begun<'a> {
     data: &'a Dataset,
     out: &'a Path,
     options: &'a Options,
-    selection: Vec<usize>,
+    selection: Selection,
     units: Vec<Unit>,
     /// Digest of the manifest.
     manifest: String,
@@ -174,8 +181,9 @@ struct Begun<'a> {
 impl<'a> Begun<'a> {
     fn open(plan: &'a Plan, data: &'a Dataset, out: &'a Path, options: &'a Options) -> anyhow::Result<Self> {
         check_out(out, options)?;
-        let selection = select(plan, data, options)?;
-        let units = units::cut(plan, data, &selection)?;
+        let selection = selection(plan, data, options)?;
+        let trajectories = &selection.trajectories;
+        let units = units::cut(plan, data, trajectories)?;
         fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
         if options.fresh
             && let Some(told) = fresh::clear(out)?
@@ -184,13 +192,13 @@ impl<'a> Begun<'a> {
         }
         // Any number of processes may work at one run; but nothing else may write there.
         if !options.finish && !options.joins {
-            make_room(out, || manifest::is_replaced(plan, data, options, &selection, out))?;
+            make_room(out, || manifest::is_replaced(plan, data, options, trajectories, out))?;
             try_again(plan, out, &shard(&units, options.shard))?;
         }
         let lock = Lock::together(out, "run")?;
         check_out(out, options)?;
         let scratch = Scratch::open(&out.join("_scratch"))?;
-        let manifest = manifest::write(plan, data, options, &selection, units.len(), out, &scratch)?;
+        let manifest = manifest::write(plan, data, options, trajectories, units.len(), out, &scratch)?;
         write_units(data, &units, out, &scratch)?;
         Ok(Begun { plan, data, out, options, selection, units, manifest, scratch, _lock: lock })
     }
@@ -305,18 +313,38 @@ pub fn overview(
     })
 }
 
+/// What a run is of.
+struct Selection {
+    /// In the order of the data.
+    trajectories: Vec<usize>,
+    /// How they were drawn; empty where they are all that there are. In order of strata.
+    sample: Vec<SampleRow>,
+}
+
 /// The trajectories of a run, in the order of the data.
 ///
 /// # Errors
 /// There are none.
 pub fn select(plan: &Plan, data: &Dataset, options: &Options) -> anyhow::Result<Vec<usize>> {
-    let selection = data.select(&plan.filter, plan.seed, options.limit)?;
+    selection(plan, data, options).map(|selection| selection.trajectories)
+}
+
+fn selection(plan: &Plan, data: &Dataset, options: &Options) -> anyhow::Result<Selection> {
+    let (trajectories, sample) = match options.sample {
+        None => (data.select(&plan.filter, plan.seed, options.limit)?, Vec::new()),
+        Some(n) => {
+            let sample = stratified::draw(&data.traits(&plan.filter, plan.seed)?, plan.seed, n);
+            let mut drawn: Vec<usize> = sample.iter().filter_map(|row| data.find(&row.trajectory)).collect();
+            drawn.sort_unstable();
+            (drawn, sample)
+        }
+    };
     anyhow::ensure!(
-        !selection.is_empty(),
+        !trajectories.is_empty(),
         "no trajectory to replay: the data has {}, and the section `data` of the experiment takes none of them",
         data.entries().len()
     );
-    Ok(selection)
+    Ok(Selection { trajectories, sample })
 }
 
 fn threads(options: &Options) -> usize {

@@ -23,12 +23,12 @@ use crate::text::escape;
 const PART_ROW_GROUP: usize = 8 << 20;
 
 /// Where the digests of a unit's parts are published: JSON, by table.
-fn digests(out: &Path, group: &str, id: &str) -> PathBuf {
+pub(super) fn digests(out: &Path, group: &str, id: &str) -> PathBuf {
     part_of(out, "digests", group, id).with_extension("json")
 }
 
 /// The tables of a unit; the last one publishes it.
-fn tables(plan: &Plan) -> impl DoubleEndedIterator<Item = &'static str> + use<> {
+pub(super) fn tables(plan: &Plan) -> impl DoubleEndedIterator<Item = &'static str> + use<> {
     let all = [
         EventRow::TABLE,
         ItemRow::TABLE,

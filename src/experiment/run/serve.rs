@@ -15,6 +15,7 @@ use super::super::options::Options;
 use super::super::plan::Plan;
 use super::super::units::Unit;
 use super::runner::{Done, Runner};
+use super::share::{Sent, Shared};
 use super::{Begun, UnitFn, threads};
 use crate::progress::{self, Meter};
 
@@ -66,6 +67,7 @@ pub fn serve(
     ids: impl BufRead + Send,
     tell: &(dyn Fn(&Said) -> anyhow::Result<()> + Sync),
 ) -> anyhow::Result<u64> {
+    let shared = options.store.as_deref().map(Shared::open).transpose()?;
     let begun = Begun::open(plan, data, out, options)?;
     let runner = begun.runner(unit_fn)?;
     let units: HashMap<&str, &Unit> = begun.units.iter().map(|unit| (unit.id.as_str(), unit)).collect();
@@ -84,7 +86,7 @@ pub fn serve(
                 continue;
             }
             let (answer, fatal) = match units.get(id) {
-                Some(unit) => one(&runner, unit, &meter),
+                Some(unit) => one(&runner, unit, shared.as_ref(), &meter),
                 None => (Answer::failed(id, "this run has no such unit".to_owned()), None),
             };
             failed += u64::from(answer.outcome == "failed");
@@ -101,24 +103,54 @@ pub fn serve(
     pool.broadcast(work).into_iter().sum()
 }
 
+/// Does a unit, and sends it to the place that is shared, if there is one; nothing where it stands there.
+fn done(
+    runner: &Runner,
+    unit: &Unit,
+    shared: Option<&Shared>,
+    meter: &Meter,
+) -> anyhow::Result<(Option<Done>, Option<Sent>)> {
+    if let Some(shared) = shared
+        && shared.has(unit)?
+    {
+        return Ok((None, None));
+    }
+    let done = runner.unit(unit, meter)?;
+    let is_there = !matches!(done, Some(Done::Quarantined { .. }));
+    let sent = shared.filter(|_| is_there).map(|shared| shared.send(runner.plan, runner.out, unit));
+    Ok((done, sent.transpose()?))
+}
+
 /// Does a unit; beside the answer stands an error after which no other can be done.
-fn one(runner: &Runner, unit: &Unit, meter: &Meter) -> (Answer, Option<anyhow::Error>) {
+fn one(
+    runner: &Runner,
+    unit: &Unit,
+    shared: Option<&Shared>,
+    meter: &Meter,
+) -> (Answer, Option<anyhow::Error>) {
     let start = Instant::now();
-    let done = runner.unit(unit, meter);
+    let done = done(runner, unit, shared, meter);
     let mut answer = Answer::failed(&unit.id, String::new());
     answer.ms = start.elapsed().as_millis() as u64;
+    let outcome = |is_late: bool, differing: usize| match (differing, is_late) {
+        (0, false) => "done",
+        (0, true) => "lost_race",
+        _ => "nondeterministic",
+    };
     match done {
-        Ok(None) => (Answer { outcome: "skipped", reason: None, ..answer }, None),
-        Ok(Some(Done::Published { there, cells_error, taken })) => {
-            let outcome = match (there.differing, there.is_late) {
-                (0, false) => "done",
-                (0, true) => "lost_race",
-                _ => "nondeterministic",
-            };
+        Ok((None, None)) => (Answer { outcome: "skipped", reason: None, ..answer }, None),
+        // It stood in the folder, from before it could be sent.
+        Ok((None, Some(sent))) => {
+            let outcome = outcome(sent.is_late, sent.differing);
+            (Answer { outcome, reason: None, ..answer }, None)
+        }
+        Ok((Some(Done::Published { there, cells_error, taken }), sent)) => {
+            let sent = sent.unwrap_or_default();
+            let outcome = outcome(there.is_late || sent.is_late, there.differing + sent.differing);
             let step_variants = taken.step_variants;
             (Answer { outcome, reason: None, cells_error, step_variants, ..answer }, None)
         }
-        Ok(Some(Done::Quarantined { error, .. })) => (Answer { reason: Some(error), ..answer }, None),
+        Ok((Some(Done::Quarantined { error, .. }), _)) => (Answer { reason: Some(error), ..answer }, None),
         Err(error) => (Answer { reason: Some(format!("{error:#}")), ..answer }, Some(error)),
     }
 }

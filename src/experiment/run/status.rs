@@ -10,6 +10,7 @@ use super::super::finish;
 use super::super::units::{listed, published};
 use super::attempts::{self, Attempt};
 use super::costly_first;
+use super::share::Shared;
 use crate::files::reach;
 use crate::store::{self, CellRow, Row as _, UnitRow};
 
@@ -63,22 +64,25 @@ pub(super) fn all(units: &[UnitRow]) -> Vec<Left> {
 }
 
 /// Those that are not published.
-pub(super) fn left(out: &Path, units: &[UnitRow]) -> anyhow::Result<Vec<Left>> {
-    let there: HashSet<(String, String)> = published(out, CellRow::TABLE)?.into_iter().collect();
+pub(super) fn left(out: &Path, shared: Option<&Shared>, units: &[UnitRow]) -> anyhow::Result<Vec<Left>> {
+    let there = match shared {
+        Some(shared) => shared.published()?,
+        None => published(out, CellRow::TABLE)?.into_iter().collect(),
+    };
     let mut left = all(units);
     left.retain(|unit| !there.contains(&(unit.group.clone(), unit.unit.clone())));
     Ok(left)
 }
 
-/// Reads how far a run is.
+/// Reads how far a run is; `shared` is the place of its parts, where that is not the folder.
 ///
 /// # Errors
 /// There is no run, or what it is cannot be read.
-pub fn status(out: &Path) -> anyhow::Result<Status> {
+pub fn status(out: &Path, shared: Option<&Shared>) -> anyhow::Result<Status> {
     let units = planned(out)?;
     let finished = finish::is_finished(out)?;
     // The parts of a finished run may be gone.
-    let left = if finished { Vec::new() } else { left(out, &units)? };
+    let left = if finished { Vec::new() } else { left(out, shared, &units)? };
     let errors = listed(&out.join("_quarantine"))?;
     let errors: HashSet<&str> = errors.iter().filter_map(|name| name.strip_suffix(".json")).collect();
     let own: HashSet<&str> = units.iter().map(|unit| unit.unit.as_str()).collect();

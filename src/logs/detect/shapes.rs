@@ -51,6 +51,12 @@ fn agents(s: &Shape, layout: Layout) -> Option<Detected> {
     if s.has_all(&["sessionId", "projectHash"]) || is_gemini_line || is_asked || is_content {
         return Some(reader("gemini-cli", layout));
     }
+    let is_event = s.has_any(&["type=tool_use", "type=tool_result"]) && s.has("tool_id");
+    let is_end =
+        s.has_any(&["stats.input_tokens", "stats.total_tokens"]) && s.has_all(&["type=result", "status"]);
+    if is_event || is_end || s.has_all(&["type=init", "session_id", "model"]) {
+        return Some(reader("gemini-stream", Layout::Lines));
+    }
     let is_copilot =
         |p: &str| p.starts_with("type=session.") || p == "type=user.message" || p == "type=assistant.message";
     let is_event = |p: &str| p.strip_prefix("type=").is_some_and(|kind| kind.contains('.'));
@@ -92,6 +98,12 @@ fn sessions(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
     if s.has_all(&["accountKey", "windowKind", "usedPercent"]) {
         return Some(Detected::Label("codex-usage"));
     }
+    // What Continue notes of calls for itself: prompts of its sessions once more, and those of completions.
+    if s.has_all(&["eventName", "schema", "userAgent"])
+        || s.has_all(&["prompt", "completion", "completionOptions"])
+    {
+        return Some(Detected::Label("continue-dev-data"));
+    }
     let is_streamed = s.has_all(&["text", "role", "session_id"]);
     let is_said = s.has_all(&["id", "timestamp", "message.role", "message.content[].type"]);
     if s.has("type=message") && (is_streamed || is_said)
@@ -104,6 +116,10 @@ fn sessions(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
     if claude_line || s.has_any(&claude_meta) || s.has_all(&["type=summary", "leafUuid"]) {
         return Some(reader("claude-code", if layout == Layout::Items { layout } else { Layout::Lines }));
     }
+    let is_thinking = s.has_all(&["type=thinking", "subtype=delta"]);
+    if s.has("session_id") && (is_thinking || s.has_all(&["type=tool_call", "tool_call"])) {
+        return Some(reader("cursor-stream", Layout::Lines));
+    }
     let is_said = s.has_any(&["type=user", "type=assistant"]) && s.has("message.content");
     if s.has("session_id")
         && (s.has("type=system")
@@ -113,7 +129,11 @@ fn sessions(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
     {
         return Some(reader("claude-stream", if layout == Layout::Items { layout } else { Layout::Lines }));
     }
-    if s.has_all(&["aggregate_id", "seq", "type", "data"]) {
+    let is_printed = ["step_start", "step_finish", "text", "tool_use", "reasoning"];
+    let is_printed = is_printed.iter().any(|kind| s.has(&format!("type={kind}")));
+    if s.has_all(&["aggregate_id", "seq", "type", "data"])
+        || is_printed && s.has_all(&["sessionID", "part.type"])
+    {
         return Some(reader("opencode-events", layout));
     }
     if s.has_all(&["sessionId", "agent", "version", "messages"]) {

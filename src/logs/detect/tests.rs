@@ -86,6 +86,30 @@ fn formats_are_told_by_content() {
 }
 
 #[test]
+fn what_agents_print_is_told_by_content() {
+    for (text, told) in [
+        (
+            r#"{"eventName":"chat","schema":"0.2.0","userAgent":"a","prompt":"p","completion":"c"}"#,
+            "label: continue-dev-data",
+        ),
+        (r#"{"prompt":"p","completion":"c","completionOptions":{}}"#, "label: continue-dev-data"),
+        (r#"{"type":"text","sessionID":"s","part":{"type":"text","text":"x"}}"#, "opencode-events Lines"),
+        (
+            "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s\"}\n{\"type\":\"tool_call\",\"subtype\":\"started\",\"call_id\":\"c\",\"tool_call\":{},\"session_id\":\"s\"}\n",
+            "cursor-stream Lines",
+        ),
+        (r#"{"type":"init","session_id":"s","model":"m"}"#, "gemini-stream Lines"),
+        (r#"{"type":"tool_use","tool_name":"f","tool_id":"f-1","parameters":{}}"#, "gemini-stream Lines"),
+        (
+            "{\"type\":\"message\",\"role\":\"user\",\"content\":\"x\"}\n{\"type\":\"init\",\"session_id\":\"s\",\"model\":\"m\"}\n",
+            "gemini-stream Lines",
+        ),
+    ] {
+        assert_eq!(name(text), told, "{text}");
+    }
+}
+
+#[test]
 fn agents_sessions_are_told_by_content() {
     let content = r#"{"role":"user","parts":[{"text":"x"}]}"#;
     for (line, told) in [

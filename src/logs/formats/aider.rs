@@ -158,10 +158,16 @@ fn read_own(text: &str, is_behind_reply: bool, draft: &mut Draft) {
 
 /// Cuts lines into what each speaker said in one go. A blank line ends what the user says. A text of Aider's over several
 /// lines has its mark on the first one alone, and two blanks behind the last one.
+///
+/// Programs that format Markdown take the two blanks at the end of headings and paragraphs, and part headings by blank lines: then
+/// a blank line ends what Aider says, and not what the user says.
 fn blocks(lines: &[&str]) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let (mut is_ended, mut goes_on) = (false, false);
+    let typed = || lines.iter().filter(|line| line.starts_with("#### "));
+    let is_formatted = typed().next().is_some() && !typed().any(|line| line.ends_with(END));
     for line in lines {
+        goes_on &= !is_formatted || !line.trim().is_empty();
         let is_in_reply = !goes_on && blocks.last().is_some_and(|block| block.who == Who::Reply);
         let is_own = |mark: &str| {
             let is_marked =
@@ -179,7 +185,7 @@ fn blocks(lines: &[&str]) -> Vec<Block> {
             if goes_on && who == Who::Reply { (Who::Aider, text.trim_end()) } else { (who, text) };
         goes_on = who == Who::Aider && !line.ends_with(END);
         if who == Who::Reply && !is_in_reply && text.trim().is_empty() {
-            is_ended = true;
+            is_ended |= !is_formatted;
             continue;
         }
         match blocks.last_mut() {
@@ -285,6 +291,21 @@ Sure.
         let said: Vec<_> = runs[0].steps.iter().map(|s| (s.role.name(), s.text.as_str())).collect();
         assert_eq!(said, [("agent", "Sure.")]);
         assert_eq!(runs[0].steps[0].usage.as_ref().map(|usage| usage.input), Some(1000));
+    }
+
+    #[test]
+    fn what_was_typed_over_several_lines_stays_one_where_the_file_was_formatted() {
+        let said = |text: &str| -> Vec<String> {
+            let text = format!("# aider chat started at 2025-01-02 03:04:05\n\n{text}");
+            runs(&text).0.remove(0).steps.into_iter().map(|step| step.text).collect()
+        };
+        assert_eq!(
+            said(
+                "#### fix\n\n####\n\n#### - a\n\n> Scanning.\n\nSure.\n\n> Tokens: 1k sent, 9 received.\n\n#### next\n"
+            ),
+            ["fix\n\n- a", "Scanning.", "Sure.", "next"]
+        );
+        assert_eq!(said("#### /ask  \n\n#### why  \n\nSo.\n"), ["/ask", "why", "So."]);
     }
 
     /// Not each version says something behind `/clear`; what a reply says that was echoed clears nothing, and nothing is there to

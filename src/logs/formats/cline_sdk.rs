@@ -11,6 +11,7 @@ use super::reading::draft::Losses;
 use super::reading::fields::without_long_data;
 use super::reading::list::read_around;
 use super::reading::names::repository_of;
+use super::reading::repair::documents;
 use super::reading::reply::{Call, Reply};
 use super::reading::scalar::Scalar;
 use super::reading::usage::dollars;
@@ -182,11 +183,27 @@ fn is_notice(text: &str) -> bool {
     text.trim_start().starts_with("<SYSTEM_NOTICE>")
 }
 
+/// Documents that name no session, or were not told apart, are of the first one.
 fn read(files: &[File], sink: &mut Sink<'_>) {
+    let mut sessions: Vec<(Option<String>, Vec<Document>)> = Vec::new();
+    for bytes in files.iter().flat_map(|file| documents(&file.bytes)) {
+        let document = read_document(bytes, sink);
+        let is_one = |id: &Option<String>| id.is_none() || document.id.is_none() || *id == document.id;
+        match sessions.iter_mut().find(|(id, _)| is_one(id)) {
+            Some((id, documents)) => {
+                *id = id.take().or(document.id.clone());
+                documents.push(document);
+            }
+            None => sessions.push((document.id.clone(), vec![document])),
+        }
+    }
+    sessions.into_iter().for_each(|(_, documents)| read_session(documents, sink));
+}
+
+fn read_session(documents: Vec<Document>, sink: &mut Sink<'_>) {
     let (mut main, mut compacted) = (None, None);
     let mut about = Document::default();
-    for file in files {
-        let document = read_document(&file.bytes, sink);
+    for document in documents {
         let is_compacted = document.messages.as_ref().is_some_and(|m| m.0.iter().any(Message::is_compaction));
         match document.messages {
             None => about = document,

@@ -26,9 +26,11 @@ mod crush;
 mod cursor;
 mod cursor_state;
 mod cursor_store;
+mod cursor_stream;
 mod factory_droid;
 mod fireact;
 mod gemini_cli;
+mod gemini_stream;
 mod goose;
 mod goose_lines;
 mod hermes;
@@ -197,7 +199,7 @@ pub(crate) trait Session {
 }
 
 /// Raised when a reader gives other rows of a file than before: files that were read by an earlier one are read again.
-pub const READERS_VERSION: u32 = 7;
+pub const READERS_VERSION: u32 = 8;
 
 /// What tells forks, where a format's files hold whole runs and are no sessions.
 pub(crate) static FORKED: &[(&str, fn(&[u8], bool) -> Origin)] =
@@ -222,9 +224,11 @@ pub static ALL: &[Entry] = &[
     cursor::ENTRY,
     cursor_state::ENTRY,
     cursor_store::ENTRY,
+    cursor_stream::ENTRY,
     factory_droid::ENTRY,
     fireact::ENTRY,
     gemini_cli::ENTRY,
+    gemini_stream::ENTRY,
     goose::ENTRY,
     goose_lines::ENTRY,
     hermes::ENTRY,

@@ -1,19 +1,20 @@
 //! Rows of the table `event` of opencode, a line each: every change of a session, message or part as a whole, of which the
-//! newest holds.
+//! newest holds. And what `opencode run --format json` prints: the parts of replies as they end, without the words of the user.
 
 use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
-use super::opencode::session::{self, Info, Message, Part, Session as Of};
+use super::opencode::session::{self, Info, Message, Part, Session as Of, Time};
 use super::reading::draft::Losses;
 use super::reading::fields::Embedded;
 use super::reading::record;
+use super::reading::scalar::Scalar;
 use super::{Entry, Origin, Reading, Session, Sink};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "opencode-events",
-    summary: "rows of opencode's table of events, as JSONL",
+    summary: "rows of opencode's table of events, as JSONL, and `opencode run --format json`",
     reading: Reading::Session { open: || Box::<Events>::default(), origin: |_, _| Origin::None },
 };
 
@@ -22,6 +23,10 @@ record! {
         session: String = "aggregate_id",
         kind: String = "type",
         data: Embedded<Data> = "data",
+        // What is printed.
+        run: String = "sessionID",
+        part: Part = "part",
+        timestamp: Scalar = "timestamp",
     }
 
     struct Data in "opencode.event.data" {
@@ -46,9 +51,33 @@ struct State {
     parts: BTreeMap<String, Part>,
 }
 
+impl State {
+    /// A part that was printed: of a reply, which is nowhere told whole. Some programs that pass it on leave its ids out.
+    fn print(&mut self, mut part: Part, time: Option<Scalar>) {
+        let newest = self.messages.keys().next_back().cloned();
+        let is_next = newest.is_none() || part.kind.as_deref() == Some("step-start");
+        let next = || format!("msg_{:08}", self.messages.len());
+        let id = part.message.take().or(newest.filter(|_| !is_next)).unwrap_or_else(next);
+        self.messages.entry(id.clone()).or_insert_with(|| Info {
+            id: Some(id.clone()),
+            role: Some("assistant".to_owned()),
+            time: Some(Time { created: time, ..Time::default() }),
+            ..Info::default()
+        });
+        part.message = Some(id);
+        let key = part.id.clone().unwrap_or_else(|| format!("prt_{:08}", self.parts.len()));
+        self.parts.insert(key, part);
+    }
+}
+
 impl Session for Events {
     fn value(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
         let event: Event = serde_json::from_slice(bytes)?;
+        if let Some(part) = event.part {
+            let state = self.sessions.entry(event.run.unwrap_or_default()).or_default();
+            state.print(part, event.timestamp);
+            return Ok(());
+        }
         let data = event.data.unwrap_or_default().0;
         let kind = event.kind.unwrap_or_default();
         // Each kind ends in its version.

@@ -2,7 +2,7 @@
 
 use super::opencode::session::{self, Info, Message, Part, Session};
 use super::reading::list::read_around;
-use super::reading::repair::{is_json, value_end};
+use super::reading::repair::{begins_whole, value_end};
 use super::reading::{List, record};
 use super::{Entry, Origin, Reading, Sink, list_start};
 
@@ -43,7 +43,7 @@ fn first_info(head: &[u8]) -> Option<Info> {
 fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     let export = match serde_json::from_slice(bytes) {
         Ok(export) => export,
-        Err(error) if is_json(bytes) => return Err(error.into()),
+        Err(error) if begins_whole(bytes) => return Err(error.into()),
         Err(_) => {
             let (export, messages) = read_around::<Export, Exported>(bytes, "messages", sink);
             Export { messages: Some(List(messages)), ..export }

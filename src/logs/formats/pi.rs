@@ -184,8 +184,8 @@ impl Pi {
     /// The lines that were lived, with their places in the file.
     fn path(&mut self) -> Vec<(usize, Line)> {
         let lines = std::mem::take(&mut self.lines);
-        // Lines without ids follow one another, whatever a damaged one among them says.
-        let mut is_tree = true;
+        // Lines without ids, or of which none names the one before, follow one another, whatever a damaged one among them says.
+        let mut is_tree = lines.iter().any(|line| line.parent.is_some());
         let is_lived = lived(lines.iter().map(|line| {
             let is_header = line.kind.as_deref() == Some("session");
             is_tree &= is_header || line.id.is_some();

@@ -233,7 +233,7 @@ impl Reader {
             Content::Null => Vec::new(),
         };
         if message.role.as_deref() == Some("assistant") {
-            let call = shown.before(time, &mut draft.losses);
+            let call = shown.before(i, time, &mut draft.losses);
             let mut reply = Reply::begin(call.usage, draft);
             let reasoning = message.reasoning.map(|text| text.into_text(&mut draft.losses));
             for thought in reasoning.map_or(call.thoughts, |text| vec![text]) {

@@ -14,7 +14,7 @@ use super::reading::content::Arguments;
 use super::reading::draft::Losses;
 use super::reading::list::read_around;
 use super::reading::names::repository_of;
-use super::reading::repair::is_json;
+use super::reading::repair::begins_whole;
 use super::reading::reply::{Call, Reply};
 use super::reading::scalar::Scalar;
 use super::reading::{Content, Draft, List, record};
@@ -126,7 +126,7 @@ impl<'de> serde::Deserialize<'de> for Text {
 pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     let chat = match serde_json::from_slice(bytes) {
         Ok(chat) => chat,
-        Err(error) if is_json(bytes) => return Err(error.into()),
+        Err(error) if begins_whole(bytes) => return Err(error.into()),
         Err(_) => {
             let (chat, requests) = read_around::<Chat, Request>(bytes, "requests", sink);
             Chat { requests: Some(List(requests)), ..chat }

@@ -16,7 +16,7 @@ use crate::logs::table;
 
 use super::documents::{n_steps, read_torn, shared_around};
 use super::skip::skip_line;
-use super::told::other_format;
+use super::told::{self, other_format};
 
 /// A head and what comes after it.
 pub(super) fn all(
@@ -98,13 +98,8 @@ impl Part {
             }
             Detected::NotRead(name) => self.found = Found::NotRead(name),
             Detected::Label(name) => self.found = Found::Label(name, all(head, rest, room)?),
-            Detected::NoLog(detect::UNKNOWN)
-                if let Some((path, format)) = detect::envelope(&head, rest.is_none()) =>
-            {
-                let reason = format!(
-                    "an envelope, which holds a log of {format} at {path}\nhint: take it out with `jq -c '{path}'`, or say where it stands with --mapping"
-                );
-                self.reject(None, 0, reason);
+            Detected::NoLog(_) if let Some(told) = told::envelope(&head, rest.is_none()) => {
+                self.reject(None, 0, told);
             }
             // What was given by name is meant to be a log.
             Detected::NoLog(what) if input.is_named => {

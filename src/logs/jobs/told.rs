@@ -62,6 +62,22 @@ pub fn detected(input: &Input) -> std::io::Result<Detected> {
     Ok(detect(&mut *reader, &mut Vec::new(), None, MAX_HEAD_BYTES, room)?.0)
 }
 
+/// What a value of no known format says that holds a log.
+pub(super) fn envelope(head: &[u8], is_whole: bool) -> Option<String> {
+    let (path, format) = detect::envelope(head, is_whole)?;
+    Some(format!(
+        "an envelope, which holds a log of {format} at {path}\nhint: take it out with `jq -c '{path}'`, or say where it stands with --mapping"
+    ))
+}
+
+/// The same of a file.
+pub fn enveloped(input: &Input) -> std::io::Result<Option<String>> {
+    let (mut reader, mut head) = (input::open(&input.path)?, Vec::new());
+    let room = Room::new(Limits::default(), 1, BATCH_BYTES as u64, &|| {});
+    let (_, is_whole) = detect(&mut *reader, &mut head, None, MAX_HEAD_BYTES, room)?;
+    Ok(envelope(&head, is_whole))
+}
+
 /// What a file looks like, if that is not the format it was read as.
 pub(super) fn other_format(input: &Input, entry: &Entry) -> Option<&'static str> {
     let found = detected(input).ok()?;

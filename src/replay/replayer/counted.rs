@@ -38,10 +38,14 @@ impl Replayer<'_> {
         }
     }
 
-    /// Whether it is a policy that goes by what the provider counted. In a bridged log that is of another prompt.
+    /// Whether it is a policy that goes by what the provider counted.
     pub(super) fn goes_by_usage(&self) -> bool {
-        let by_usage = self.messages.as_ref().is_some_and(Messages::by_usage);
-        by_usage && self.recipe.frame.is_some() && !self.recipe.bridges()
+        self.messages.as_ref().is_some_and(Messages::by_usage) && self.is_policy()
+    }
+
+    /// Whether it is a policy whose prompts the provider's count can tell of. In a bridged log that is of others.
+    pub(super) fn is_policy(&self) -> bool {
+        self.recipe.frame.is_some() && !self.recipe.bridges()
     }
 
     /// Tells the messages what the provider would count of all that was logged.

@@ -5,6 +5,8 @@
 //!   for the whole gate.
 //! - *not worse*: its upper bound is below the margin; also where all rows are the same, since then nothing was drawn anew.
 //! - *cannot tell*: else.
+//!
+//! A variant that a rule means and that is gone has none of these: it fails the gate as *gone*, unless the gate lets it go.
 
 use std::path::Path;
 
@@ -26,6 +28,8 @@ const LEVEL: f64 = 0.05;
 #[derive(Debug)]
 pub struct Gate {
     pub(super) rules: Vec<Rule>,
+    /// Variants that may be gone.
+    may_go: Vec<String>,
 }
 
 /// One score that must not get worse.
@@ -40,7 +44,10 @@ pub(super) struct Rule {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    rules: Vec<Spanned<Written>>,
+    /// Those that come with the program, where the file has none.
+    rules: Option<Vec<Spanned<Written>>>,
+    #[serde(default)]
+    may_go: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -63,8 +70,12 @@ impl Gate {
 
     fn read(path: &str, text: &str) -> anyhow::Result<Gate> {
         let source = Source { path, text };
+        anyhow::ensure!(!text.trim().is_empty(), "{path} is empty\nhint: write rules as\n{DEFAULT}");
         let file: File = source.read()?;
-        anyhow::ensure!(!file.rules.is_empty(), "{path} has no rules\nhint: write one as\n{DEFAULT}");
+        let Some(rules) = file.rules else {
+            return Ok(Gate { may_go: file.may_go, ..Gate::load(None)? });
+        };
+        anyhow::ensure!(!rules.is_empty(), "{path} has no rules\nhint: write one as\n{DEFAULT}");
         // Medians and lifts are no ratio of sums over sessions, which is what is compared.
         let is_sum = |score: &&Entry| matches!(score.pooled, Pooled::RatioOfSums | Pooled::Mean);
         let can_be_worse = |score: &&Entry| score.better != Better::Neither;
@@ -80,18 +91,31 @@ impl Gate {
             let score = scores::find(&name).context("a name of the list is in the list")?;
             Ok(Rule { score, margin, variants: written.variants })
         };
-        Ok(Gate { rules: file.rules.into_iter().map(rule).collect::<anyhow::Result<_>>()? })
+        Ok(Gate { rules: rules.into_iter().map(rule).collect::<anyhow::Result<_>>()?, may_go: file.may_go })
+    }
+
+    /// Whether a variant must not be gone.
+    pub(super) fn holds(&self, label: &str, strategy: &str, is_choice: bool) -> bool {
+        let is_meant = self.rules.iter().any(|rule| rule.is_of(label, strategy, is_choice));
+        is_meant && !self.may_go.iter().any(|name| is_named(name, label, strategy))
+    }
+}
+
+/// Whether this name, or beginning of one with a `*` behind it, is that of a variant or of its strategy.
+fn is_named(name: &str, label: &str, strategy: &str) -> bool {
+    match name.strip_suffix('*') {
+        Some(start) => label.starts_with(start) || strategy.starts_with(start),
+        None => name == label || name == strategy,
     }
 }
 
 impl Rule {
     /// Whether a variant is meant, by label or strategy; `is_choice` says whether somebody would run it.
     pub(super) fn is_of(&self, label: &str, strategy: &str, is_choice: bool) -> bool {
-        let is_it = |name: &String| match name.strip_suffix('*') {
-            Some(start) => label.starts_with(start) || strategy.starts_with(start),
-            None => name == label || name == strategy,
-        };
-        if self.variants.is_empty() { is_choice } else { self.variants.iter().any(is_it) }
+        if self.variants.is_empty() {
+            return is_choice;
+        }
+        self.variants.iter().any(|name| is_named(name, label, strategy))
     }
 
     #[cfg(test)]
@@ -112,6 +136,8 @@ impl Rule {
 pub enum Answer {
     NotWorse,
     CannotTell,
+    /// Of no row: a variant that the gate holds is there no more.
+    Gone,
     Worse,
 }
 
@@ -120,6 +146,7 @@ impl Answer {
         match self {
             Answer::NotWorse => "not worse",
             Answer::CannotTell => "cannot tell",
+            Answer::Gone => "GONE",
             Answer::Worse => "WORSE",
         }
     }
@@ -176,7 +203,8 @@ mod tests {
     /// Ten clusters of 20 needs each, which gain so much.
     fn gain(of: impl Fn(usize) -> f64) -> Resampled {
         let sums: Vec<[f64; 2]> = (0..10).map(|c| [20.0 * of(c), 20.0]).collect();
-        let gain = Resampled::of(Scale::Score, &sums, vec![0; 10].into(), |s| ratio(s[0], s[1]), |s| s[1]);
+        let gain =
+            Resampled::of(Scale::Score, &sums, vec![0.into(); 10].into(), |s| ratio(s[0], s[1]), |s| s[1]);
         Resampled { n_items: 200, ..gain }
     }
 
@@ -229,7 +257,20 @@ mod tests {
         assert!(fault(&rule("discard_lift", "0.05")).starts_with("g.toml:2: unknown score `discard_lift`"));
         insta::assert_snapshot!(fault(&rule("need_retention", "-1")));
         insta::assert_snapshot!(fault("rules = []"));
+        assert!(fault(" \n").starts_with("g.toml is empty\nhint: write rules as\n"), "{}", fault(" \n"));
         insta::assert_snapshot!(fault("[[rules]]\nscore = \"need_retention\"\nmargins = 1\n"));
+    }
+
+    /// What a rule means may not vanish, unless the gate lets it go; a gate may say that alone.
+    #[test]
+    fn a_gate_holds_what_its_rules_mean() {
+        let holds = |text: &str, label: &str| {
+            Gate::read("g.toml", text).unwrap().holds(label, label.split('(').next().unwrap(), true)
+        };
+        let let_go = "may_go = [\"mask(keep_last=3)*\"]";
+        assert!(!holds(let_go, "mask(keep_last=3) @ turns") && holds(let_go, "mask(keep_last=5) @ turns"));
+        let of_one = "[[rules]]\nscore = \"need_retention\"\nmargin = 0.1\nvariants = [\"mask\"]";
+        assert!(holds(of_one, "mask(keep_last=3) @ turns") && !holds(of_one, "truncate @ turns"));
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub struct Compared {
     /// Labels that one of them has alone.
     pub only_base: Vec<String>,
     pub only_new: Vec<String>,
+    /// Of those in the base alone the ones that the gate holds.
+    pub gone: Vec<String>,
     /// Variants whose parameters are others now, under one label or not.
     pub changed: Vec<String>,
     /// By rule, then by label.
@@ -107,6 +109,11 @@ impl Row {
         self.difference.n_clusters
     }
 
+    /// Whether there is no interval because all clusters say the same: the surest case.
+    pub fn all_agree(&self) -> bool {
+        self.difference.all_agree()
+    }
+
     /// Why there is no difference or no interval.
     pub fn reason(&self) -> Option<&str> {
         self.difference.reason.as_deref()
@@ -126,7 +133,7 @@ pub struct Seeds {
 impl Compared {
     /// Of the whole gate: the worst of its rows; null of none.
     pub fn answer(&self) -> Option<Answer> {
-        let gone = (!self.only_base.is_empty()).then_some(Answer::CannotTell);
+        let gone = (!self.gone.is_empty()).then_some(Answer::Gone);
         self.rows.iter().map(|row| row.answer).max().max(gone)
     }
 
@@ -194,8 +201,10 @@ pub fn compare(base: &Path, new: &Path, options: &Options) -> anyhow::Result<Com
     let answers = gate::answers(&asked);
     let rows = beside.iter().zip(answers).map(|(of, (answer, p_holm))| of.row(answer, p_holm, options));
     let rows = rows.collect();
+    let is_held = |line: &&&Line| options.gate.holds(&line.label, &line.strategy, is_choice(line));
     Ok(Compared {
         sessions,
+        gone: gone.iter().filter(|line| is_held(line)).map(|line| line.label.clone()).collect(),
         only_base: gone.iter().map(|line| line.label.clone()).collect(),
         only_new: came.iter().map(|line| line.label.clone()).collect(),
         changed,
@@ -219,6 +228,11 @@ fn followed<'a>(gone: &[&'a Line], came: &[&'a Line]) -> Vec<(&'a Line, &'a Line
 /// What its parameters, policy and seed make of a variant.
 fn id<'r>(run: &'r Run, line: &Line) -> Option<&'r str> {
     Some(run.variants[*line.members.first()?].variant.as_str())
+}
+
+/// Whether somebody would run it.
+fn is_choice(line: &Line) -> bool {
+    !line.control && !line.sees_future() && !line.is_bridge()
 }
 
 /// A run with its lines.
@@ -286,15 +300,15 @@ struct Beside<'a> {
 impl<'a> Beside<'a> {
     /// None where the rule does not mean the variant, or it lacks the score.
     fn of(rule: &'a Rule, base: &Line, new: &'a Line, lines: &Lines) -> Option<Self> {
-        let is_choice = !new.control && !new.sees_future() && !new.is_bridge();
-        if !rule.is_of(&new.label, &new.strategy, is_choice) {
+        if !rule.is_of(&new.label, &new.strategy, is_choice(new)) {
             return None;
         }
         let both = lines.shared(&[base, new]);
         let part = |line| lines.series(line, rule.score.name, Some(&both));
         let (before, after) = (part(base), part(new));
         let of = differences::compare(&after, &before);
-        of.value.or(of.baseline_value)?;
+        // Below the minimum there is a score, and no value to tell: that is an answer, too.
+        before.pooled.value.or(after.pooled.value)?;
         let gain = after.pooled.minus(&before.pooled);
         let gain = if rule.sign() < 0.0 { Resampled::combine(&[(-1.0, &gain)]) } else { gain };
         let is_same = lines.is_same(base, new, rule.score.name, &both);

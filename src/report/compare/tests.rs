@@ -128,6 +128,41 @@ fn a_variant_whose_setting_changed_is_compared_with_what_it_was() {
     assert_eq!(followed(&[&one], &[&two, &one]).len(), 0);
 }
 
+/// A score of too few sources is no score that is not there: its rule cannot tell, and says so.
+#[test]
+fn a_rule_below_the_minimum_has_an_answer() {
+    let compared = of(&run(&masks(0.6), 5), &run(&masks(0.0), 5));
+    assert_eq!(compared.rows.len(), 6, "of two variants under three rules");
+    let is_needs = |row: &&Row| row.score == "need_retention" && row.label.starts_with("mask");
+    let row = compared.rows.iter().find(is_needs).unwrap();
+    assert_eq!((row.answer, row.base, row.new), (Answer::CannotTell, None, None));
+    assert!(row.reason().is_some());
+    // Where nothing changed nothing was lost.
+    let same = of(&run(&TINY, 5), &run(&TINY, 5));
+    assert_eq!((same.rows.len(), same.answer()), (6, Some(Answer::NotWorse)));
+}
+
+/// Of two settings that changed nobody knows which is which: what the gate holds is gone, and that is no pass.
+#[test]
+fn variants_that_are_gone_fail_the_gate_unless_it_lets_them_go() {
+    let with = |settings: [&'static str; 2]| -> Vec<Spec> {
+        let masks = settings.map(|setting| ("mask", setting, "turns(n=10)", 0.5, 0.2));
+        [&TINY[..1], &masks, &TINY[3..]].concat()
+    };
+    let before = run(&with(["keep_last=10", "keep_last=20"]), SESSIONS);
+    let now = run(&with(["keep_last=0", "keep_last=1"]), SESSIONS);
+    let compared = of(&before, &now);
+    assert_eq!(compared.gone, ["mask(keep_last=10) @ turns(n=10)", "mask(keep_last=20) @ turns(n=10)"]);
+    assert_eq!(compared.answer(), Some(Answer::Gone));
+    let folder = tempfile::tempdir().unwrap();
+    let gate = folder.path().join("gate.toml");
+    std::fs::write(&gate, "may_go = [\"mask*\"]").unwrap();
+    let options = Options { gate: Gate::load(Some(&gate)).unwrap(), ..options() };
+    let compared = compare(before.path(), now.path(), &options).unwrap();
+    assert_eq!((compared.only_base.len(), compared.gone.len()), (2, 0));
+    assert_eq!(compared.answer(), Some(Answer::NotWorse));
+}
+
 #[test]
 fn runs_without_a_common_session_are_told() {
     let (base, new) = (run(&TINY, 20), run(&TINY, 20));

@@ -84,14 +84,14 @@ pub(super) fn draw_axes(canvas: &mut Canvas, axes: &Axes, tail: &str) {
         Anchor::Start,
         TITLE_SIZE,
         INK,
-        &format!("Need retention (bound, needs older than {tail} turns)"),
+        &format!("Needs kept (last mentioned over {tail} turns before)"),
     );
     canvas.text(
         (plot.x1, plot.y1 + 20.5),
         Anchor::End,
         TITLE_SIZE,
         INK,
-        "Token savings (share of prompt tokens)",
+        "Tokens saved (share of prompt tokens)",
     );
 }
 

@@ -1,11 +1,9 @@
 //! The key below the plot.
 
-use std::collections::BTreeMap;
-
 use crate::report::figures::canvas::{Anchor, CAP_EM, Canvas, INK, fitted, text_width, wrapped};
 use crate::text::natural::natural;
 
-use super::marker::{GREY, Style, draw_marker, draw_reach};
+use super::marker::{GREY, Style, Styles, draw_marker, draw_reach};
 use super::{Context, LABEL_SIZE, Point, RADIUS};
 
 const LINE_HEIGHT: f64 = 9.2;
@@ -36,7 +34,7 @@ pub(super) struct Entry {
     pub(super) text: String,
 }
 
-pub(super) fn families(points: &[Point], styles: &BTreeMap<String, Style>) -> Vec<Entry> {
+pub(super) fn families(points: &[Point], styles: &Styles) -> Vec<Entry> {
     let mut families: Vec<Entry> = Vec::new();
     for Point { family, .. } in points {
         if families.iter().all(|entry| entry.text != *family) {
@@ -53,11 +51,14 @@ pub(super) struct Note {
     reach: bool,
 }
 
-pub(super) fn notes(points: &[Point], context: &Context, n_others: usize) -> Vec<Note> {
+pub(super) fn notes(points: &[Point], context: &Context, n_others: usize, has_beaten: bool) -> Vec<Note> {
     let mut notes = Vec::new();
     let mut note = |text: String, reach| notes.push(Note { text, reach });
     if points.iter().any(|p| p.floor.is_some() && p.ceiling.is_some()) {
         note("from random lines (floor) to oracle (ceiling), same tokens kept".to_owned(), true);
+    }
+    if has_beaten {
+        note("faded, without intervals: another saves and keeps at least as much".to_owned(), false);
     }
     note(format!("intervals: {}; controls are grey, on no frontier", context.population), false);
     for line in wrapped(&context.triggers, LABEL_SIZE, context.width - 12.0) {
@@ -90,11 +91,11 @@ pub(super) fn draw_key(canvas: &mut Canvas, top: f64, entries: &[Entry], notes: 
         let last = entries.len() - (widths.len() - 1) * rows;
         2 * last >= *rows && widths.iter().sum::<f64>() + BETWEEN * (widths.len() - 1) as f64 <= page
     };
-    let rows = (1..=entries.len()).find(fits).unwrap_or(entries.len().max(1));
-    let widths = widths(rows);
+    let rows = (1..=entries.len()).find(fits).unwrap_or(entries.len());
+    let widths = if entries.is_empty() { Vec::new() } else { widths(rows) };
     let spare = (page - widths.iter().sum::<f64>()) / widths.len() as f64;
     let mut left = 0.0;
-    for (part, width) in entries.chunks(rows).zip(&widths) {
+    for (part, width) in entries.chunks(rows.max(1)).zip(&widths) {
         for (row, entry) in part.iter().enumerate() {
             let baseline = top + row as f64 * LINE_HEIGHT;
             draw_marker(canvas, (left + MARKER, baseline - CAP_EM * LABEL_SIZE / 2.0), RADIUS, entry.style);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::report::figures::canvas::{Canvas, Colour, Mark, XY};
 use crate::text::natural::natural;
 
-use super::{FULL, Point};
+use super::FULL;
 
 pub(super) const GREY: Colour = Colour(0x77, 0x77, 0x77);
 
@@ -23,7 +23,7 @@ pub(super) const COLOURS: [Colour; 6] = [
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Shape {
+pub(crate) enum Shape {
     Circle,
     Square,
     Triangle,
@@ -57,17 +57,21 @@ const CONTROL_SHAPES: [Shape; 7] = [
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Style {
+pub(crate) struct Style {
     pub(super) shape: Shape,
     pub(super) colour: Colour,
     pub(super) filled: bool,
 }
 
-/// Colour and shape of each family in order of their names: controls grey and empty, what compresses nothing full.
-pub(super) fn styles(points: &[Point]) -> BTreeMap<String, Style> {
+/// By family.
+pub(crate) type Styles = BTreeMap<String, Style>;
+
+/// Colour and shape of each family in order of their names, and whether it is a control: those are grey and empty, what compresses
+/// nothing is full. All figures of a run take them from all of its families, so that one has one look everywhere.
+pub(crate) fn styles<'a>(families: impl Iterator<Item = (&'a str, bool)>) -> Styles {
     let mut styles = BTreeMap::new();
     let (mut next, mut next_control) = (0, 0);
-    let mut families: Vec<(&str, bool)> = points.iter().map(|p| (p.family.as_str(), p.control)).collect();
+    let mut families: Vec<(&str, bool)> = families.collect();
     families.sort_by(|a, b| natural(a.0, b.0));
     families.dedup_by_key(|f| f.0);
     for (family, control) in families {
@@ -84,6 +88,46 @@ pub(super) fn styles(points: &[Point]) -> BTreeMap<String, Style> {
         styles.insert(family.to_owned(), style);
     }
     styles
+}
+
+/// What lines of these names look like: each has the look of its strategy, and others of one strategy its colour.
+pub(super) fn of_lines(names: &[&str], styles: &Styles) -> Vec<Style> {
+    let strategy = |name: &str| name.split(['(', ' ']).next().unwrap_or_default().to_owned();
+    let look = |(i, name): (usize, &&str)| {
+        let own = strategy(name);
+        let before = names[..i].iter().filter(|other| strategy(other) == own).count();
+        styles.get(&own).map_or_else(|| nth(i), |style| style.turned(before))
+    };
+    names.iter().enumerate().map(look).collect()
+}
+
+impl Style {
+    /// The same colour with another shape, so many further on.
+    fn turned(self, by: usize) -> Self {
+        let at = SHAPES.iter().position(|shape| *shape == self.shape).unwrap_or(0);
+        if by == 0 { self } else { Style { shape: SHAPES[(at + by) % SHAPES.len()], ..self } }
+    }
+
+    /// The same, for what another one beats.
+    pub(super) fn faded(self) -> Self {
+        Style { colour: self.colour.lighter(0.55), ..self }
+    }
+
+    /// For a page that draws it itself: colour, name of the shape, whether it is filled.
+    pub(crate) fn told(self) -> (String, &'static str, bool) {
+        let Colour(r, g, b) = self.colour;
+        let shape = match self.shape {
+            Shape::Circle => "circle",
+            Shape::Square => "square",
+            Shape::Triangle => "up",
+            Shape::Diamond => "diamond",
+            Shape::TriangleDown => "down",
+            Shape::Pentagon => "pentagon",
+            Shape::Star => "star",
+            Shape::Cross => "cross",
+        };
+        (format!("#{r:02x}{g:02x}{b:02x}"), shape, self.filled)
+    }
 }
 
 /// Of what compresses nothing.

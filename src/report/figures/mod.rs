@@ -1,7 +1,7 @@
 //! The headline figure: what is kept of what was needed, against what is saved.
 //!
-//! One point a variant with its intervals; behind each, in grey, the reach from the random floor to
-//! the oracle ceiling at the same budget, without which a height means nothing; the Pareto frontier
+//! One point a variant. What no other beats has its intervals and, behind them in grey, the reach from the random floor to
+//! the oracle ceiling at the same budget, without which a height means nothing; what is beaten is faded. The Pareto frontier
 //! of what could be deployed. Controls are there to be compared with: grey, small, and on no frontier. Made for one
 //! column of a paper. Colours are Okabe and Ito's, and shapes repeat what colours say.
 
@@ -13,6 +13,7 @@ use crate::text::natural::natural;
 mod axes;
 pub mod canvas;
 pub mod charts;
+mod frontier;
 mod key;
 pub mod labels;
 mod marker;
@@ -22,7 +23,8 @@ pub mod timeline;
 
 use canvas::Canvas;
 use labels::Rect;
-use marker::{Style, styles};
+pub(crate) use marker::{Styles, styles};
+
 use scatter::{Tier, draw, tiers};
 
 /// A variant in the figure.
@@ -98,17 +100,23 @@ impl Undrawn {
 }
 
 /// Draws the figure for a column of a paper, and for a page; `tail` is the reference tail in turns. Every point is drawn, and a note counts the variants that have
-/// none; which are named depends on how many there are.
+/// none; which are named depends on how many there are. Families that have no look there get one here.
 pub(crate) fn retention_savings(
     points: &[Point],
+    looks: &Styles,
     undrawn: Undrawn,
-    tail: &str,
-    population: &str,
+    (tail, population): (&str, &str),
 ) -> [Figure; 2] {
-    [false, true].map(|is_wide| headline(points, undrawn, tail, population, is_wide))
+    [false, true].map(|is_wide| headline(points, looks, undrawn, (tail, population), is_wide))
 }
 
-fn headline(points: &[Point], undrawn: Undrawn, tail: &str, population: &str, is_wide: bool) -> Figure {
+fn headline(
+    points: &[Point],
+    looks: &Styles,
+    undrawn: Undrawn,
+    (tail, population): (&str, &str),
+    is_wide: bool,
+) -> Figure {
     let mut points = points.to_vec();
     // That nothing compressed loses nothing is no measurement.
     for full in points.iter_mut().filter(|p| p.family == FULL) {
@@ -129,7 +137,11 @@ fn headline(points: &[Point], undrawn: Undrawn, tail: &str, population: &str, is
         });
     }
     let context = Context {
-        styles: styles(&points),
+        styles: {
+            let mut own = styles(points.iter().map(|p| (p.family.as_str(), p.control)));
+            own.extend(looks.clone());
+            own
+        },
         tail: tail.to_owned(),
         population: population.to_owned(),
         undrawn,
@@ -157,7 +169,7 @@ fn headline(points: &[Point], undrawn: Undrawn, tail: &str, population: &str, is
 
 /// What the parts of the drawing share.
 struct Context {
-    styles: BTreeMap<String, Style>,
+    styles: Styles,
     tail: String,
     /// Of which logs intervals speak.
     population: String,

@@ -6,12 +6,14 @@ use crate::report::figures::canvas::{Anchor, CAP_EM, Canvas, Colour, DESCENT_EM,
 use crate::report::figures::labels::{AWKWARD, FORBIDDEN, Label, Obstacle, Placed, Rect, place};
 
 use super::axes::{Axes, draw_axes, intervals, reach};
+use super::frontier::{frontier, is_beaten, steps};
 use super::key::{Entry, draw_key, families, notes, settings};
-use super::marker::{GREY, Style, draw_marker, draw_reach};
+use super::marker::{GREY, Style, Styles, draw_marker, draw_reach};
 use super::{Context, FULL, Figure, LABEL_SIZE, MAX_NAMED, Naming, Point, RADIUS};
 
-/// Of the shares at the ends of series.
+/// Of the shares at the ends of series, and of the names of controls.
 const SHARE_SIZE: f64 = 5.5;
+const CONTROL_SIZE: f64 = 6.0;
 
 /// With more still, only the frontier is numbered.
 pub(super) const MAX_NUMBERED: usize = 40;
@@ -24,7 +26,7 @@ const SERIES: Colour = Colour(0x99, 0x99, 0x99);
 /// The figure, or `None` if labels cannot be placed well.
 pub(super) fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
     let scatter = Scatter::of(points, context, naming);
-    let (texts, boxes): (Vec<String>, Vec<Label>) = scatter.labels().into_iter().unzip();
+    let (texts, boxes): (Vec<(String, Colour)>, Vec<Label>) = scatter.labels().into_iter().unzip();
     let mut obstacles = scatter.obstacles();
     let (placed, cost) = place(&boxes, &scatter.markers, &obstacles, scatter.inside(), RADIUS);
     let limit = match naming {
@@ -38,7 +40,7 @@ pub(super) fn draw(points: &[Point], context: &Context, naming: Naming) -> Optio
     let mut canvas = Canvas {
         width: context.width,
         height: 0.0,
-        title: "Need retention against token savings, one point a variant".to_owned(),
+        title: "Needs kept against tokens saved, one point a variant".to_owned(),
         marks: Vec::new(),
     };
     draw_axes(&mut canvas, &scatter.axes, &context.tail);
@@ -46,21 +48,25 @@ pub(super) fn draw(points: &[Point], context: &Context, naming: Naming) -> Optio
     scatter.draw_lines(&mut canvas, &leaders);
     scatter.draw_markers(&mut canvas);
     let descent = if naming == Naming::Names { DESCENT_EM * LABEL_SIZE } else { 0.0 };
-    for (Placed { rect, .. }, text) in placed.iter().zip(&texts) {
-        canvas.text((rect.x0, rect.y1 - descent), Anchor::Start, LABEL_SIZE, INK, text);
+    for (Placed { rect, .. }, (text, ink)) in placed.iter().zip(&texts) {
+        canvas.text((rect.x0, rect.y1 - descent), Anchor::Start, LABEL_SIZE, *ink, text);
     }
-    let mut labels: Vec<(String, Rect)> = texts.into_iter().zip(placed.iter().map(|p| p.rect)).collect();
+    let texts = texts.into_iter().map(|(text, _)| text);
+    let mut labels: Vec<(String, Rect)> = texts.zip(placed.iter().map(|p| p.rect)).collect();
     obstacles.extend(leaders.into_iter().map(|(a, b)| Obstacle { a, b, cost: 3.0 }));
+    let called = scatter.draw_controls(&mut canvas, &mut labels, &obstacles);
     scatter.draw_shares(&mut canvas, &mut labels, &obstacles);
-    let notes = notes(points, context, scatter.others.len());
-    draw_key(&mut canvas, scatter.axes.plot.y1 + 34.0, &scatter.entries(), &notes);
+    let notes = notes(points, context, scatter.others.len(), !scatter.beaten().is_empty());
+    draw_key(&mut canvas, scatter.axes.plot.y1 + 34.0, &scatter.entries(&called), &notes);
     Some(Figure { canvas, labels, markers: scatter.markers })
 }
 
 /// The points on paper. Lists of points are lists of their indices.
 struct Scatter<'a> {
     points: &'a [Point],
-    styles: &'a BTreeMap<String, Style>,
+    styles: &'a Styles,
+    /// By point: whether another choice saves and keeps at least as much, and more of one.
+    is_beaten: Vec<bool>,
     naming: Naming,
     axes: Axes,
     centres: Vec<XY>,
@@ -80,6 +86,7 @@ impl<'a> Scatter<'a> {
         let axes = Axes::new(points, plot);
         let centres: Vec<XY> = points.iter().map(|p| axes.at(p.x, p.y)).collect();
         let frontier = frontier(points);
+        let is_beaten = points.iter().map(|p| is_beaten(p, points)).collect();
         let steps = steps(&frontier.iter().map(|&i| centres[i]).collect::<Vec<_>>());
         let tiers = tiers(points, &frontier, naming);
         let markers =
@@ -91,6 +98,7 @@ impl<'a> Scatter<'a> {
         Scatter {
             points,
             styles,
+            is_beaten,
             naming,
             axes,
             centres,
@@ -110,8 +118,14 @@ impl<'a> Scatter<'a> {
         Rect { x0: plot.x0 + 2.0, y0: plot.y0 + 1.0, x1: plot.x1, y1: plot.y1 - 2.0 }
     }
 
+    /// Those named points that are.
+    fn beaten(&self) -> Vec<usize> {
+        self.named.iter().copied().filter(|&i| self.is_beaten[i]).collect()
+    }
+
     pub(super) fn style(&self, i: usize) -> Style {
-        self.styles[&self.points[i].family]
+        let own = self.styles[&self.points[i].family];
+        if self.is_beaten[i] { own.faded() } else { own }
     }
 
     fn places(&self, indices: &[usize]) -> Vec<XY> {
@@ -123,7 +137,7 @@ impl<'a> Scatter<'a> {
     }
 
     /// What stands at points, and its size.
-    pub(super) fn labels(&self) -> Vec<(String, Label)> {
+    pub(super) fn labels(&self) -> Vec<((String, Colour), Label)> {
         let is_name = self.naming == Naming::Names;
         // Numbers of points that coincide stand together; names do not.
         let groups: Vec<Vec<usize>> = if is_name {
@@ -136,7 +150,9 @@ impl<'a> Scatter<'a> {
             let text = if is_name { self.points[first].label.clone() } else { numbers(&group) };
             let height = (CAP_EM + if is_name { DESCENT_EM } else { 0.0 }) * LABEL_SIZE;
             let width = text_width(&text, LABEL_SIZE);
-            (text, Label { point: self.centres[first], width, height })
+            let is_faded = group.iter().all(|&k| self.is_beaten[self.named[k]]);
+            let ink = if is_faded { GREY } else { INK };
+            ((text, ink), Label { point: self.centres[first], width, height })
         };
         groups.into_iter().map(label).collect()
     }
@@ -149,10 +165,13 @@ impl<'a> Scatter<'a> {
         for (i, point) in self.points.iter().enumerate() {
             let tier = self.tiers[i];
             let cost = if tier == Tier::Named { 1.5 } else { 0.4 };
-            for (a, b) in intervals(point, &self.axes).into_iter().filter(|_| tier != Tier::Other) {
+            let is_crossed = tier != Tier::Other && !self.is_beaten[i];
+            for (a, b) in intervals(point, &self.axes).into_iter().filter(|_| is_crossed) {
                 keep_off(a, b, cost);
             }
-            if let (Tier::Named, Some((low, high))) = (tier, reach(point, &self.axes, self.centres[i])) {
+            if let (true, Tier::Named, Some((low, high))) =
+                (is_crossed, tier, reach(point, &self.axes, self.centres[i]))
+            {
                 keep_off(low, high, 0.3);
             }
         }
@@ -164,7 +183,7 @@ impl<'a> Scatter<'a> {
 
     /// All that lies below the markers.
     fn draw_lines(&self, canvas: &mut Canvas, leaders: &[(XY, XY)]) {
-        for &i in &self.named {
+        for &i in self.named.iter().filter(|&&i| !self.is_beaten[i]) {
             if let Some((low, high)) = reach(&self.points[i], &self.axes, self.centres[i]) {
                 draw_reach(canvas, low, high);
             }
@@ -177,7 +196,7 @@ impl<'a> Scatter<'a> {
         if !crowded {
             canvas.line(&self.steps, 0.8, GREY);
         }
-        for &i in self.references.iter().chain(&self.named) {
+        for &i in self.references.iter().chain(&self.named).filter(|&&i| !self.is_beaten[i]) {
             let (width, colour) = match self.tiers[i] {
                 Tier::Named => (0.7, self.style(i).colour),
                 _ => (0.35, SERIES),
@@ -214,6 +233,42 @@ impl<'a> Scatter<'a> {
         }
     }
 
+    /// The names of controls at their marks, where there is room; says which families have them.
+    fn draw_controls(
+        &self,
+        canvas: &mut Canvas,
+        labels: &mut Vec<(String, Rect)>,
+        obstacles: &[Obstacle],
+    ) -> Vec<String> {
+        let mut called = Vec::new();
+        if self.naming != Naming::Names {
+            return called;
+        }
+        for one in &self.series {
+            let point = &self.points[one[0]];
+            let text = if one.len() == 1 { point.label.as_str() } else { point.family.as_str() };
+            let place = |&i: &usize| {
+                share_box(
+                    self.centres[i],
+                    text,
+                    &self.markers,
+                    labels,
+                    obstacles,
+                    self.inside(),
+                    CONTROL_SIZE,
+                )
+            };
+            // A curve is called at its middle, its ends say its settings.
+            let mut order = one.clone();
+            order.sort_by_key(|i| (one.iter().position(|j| j == i).unwrap_or(0)).abs_diff(one.len() / 2));
+            let Some(rect) = order.iter().find_map(place) else { continue };
+            canvas.text((rect.x0, rect.y1), Anchor::Start, CONTROL_SIZE, GREY, text);
+            labels.push((text.to_owned(), rect));
+            called.push(point.family.clone());
+        }
+        called
+    }
+
     /// The shares of controls, at the ends of each series.
     fn draw_shares(&self, canvas: &mut Canvas, labels: &mut Vec<(String, Rect)>, obstacles: &[Obstacle]) {
         let mut told: Vec<(&str, XY)> = Vec::new();
@@ -227,7 +282,9 @@ impl<'a> Scatter<'a> {
             if told.iter().any(|&(text, at)| text == share && near(at)) {
                 continue;
             }
-            if let Some(rect) = share_box(centre, share, &self.markers, labels, obstacles, self.inside()) {
+            if let Some(rect) =
+                share_box(centre, share, &self.markers, labels, obstacles, self.inside(), SHARE_SIZE)
+            {
                 canvas.text((rect.x0, rect.y1), Anchor::Start, SHARE_SIZE, GREY, share);
                 labels.push((share.to_owned(), rect));
                 told.push((share, centre));
@@ -235,17 +292,17 @@ impl<'a> Scatter<'a> {
         }
     }
 
-    /// The lines of the key.
-    fn entries(&self) -> Vec<Entry> {
+    /// The lines of the key, without what is called at its points.
+    fn entries(&self, called: &[String]) -> Vec<Entry> {
         let mut entries: Vec<Entry> = match self.naming {
-            // Names stand at the points; the key explains shapes.
-            Naming::Names => families(&self.part(&self.named), self.styles),
+            Naming::Names => Vec::new(),
             _ => self.numbered(),
         };
         let is_named = |family: &Entry| self.named.iter().any(|&i| self.points[i].family == family.text);
         let others = families(&self.part(&self.others), self.styles);
         entries.extend(others.into_iter().filter(|f| !is_named(f)));
-        let references = self.part(&self.references);
+        let mut references = self.part(&self.references);
+        references.retain(|point| !called.contains(&point.family));
         entries.extend(
             families(&references, self.styles)
                 .into_iter()
@@ -261,7 +318,7 @@ impl<'a> Scatter<'a> {
         let of = |k: &usize| (&point(k).family, base(k));
         let all: Vec<usize> = (0..self.named.len()).collect();
         let shown = |group: &[usize]| Entry {
-            style: self.style(self.named[group[0]]),
+            style: self.styles[&self.points[self.named[group[0]]].family],
             number: numbers(group),
             text: group.iter().skip(1).fold(point(&group[0]).label.clone(), |text, k| {
                 format!("{text},{}", &point(k).label[base(k).len()..])
@@ -324,10 +381,11 @@ fn share_box(
     labels: &[(String, Rect)],
     obstacles: &[Obstacle],
     inside: Rect,
+    size: f64,
 ) -> Option<Rect> {
     /// Points of length of thin lines that it may lie on, weighted with their cost.
     const BEARABLE: f64 = 2.5;
-    let (half_width, half_height) = (text_width(text, SHARE_SIZE) / 2.0, CAP_EM * SHARE_SIZE / 2.0);
+    let (half_width, half_height) = (text_width(text, size) / 2.0, CAP_EM * size / 2.0);
     let reach = Tier::Reference.radius() * 1.3 + 0.8;
     let directions = [
         (1.0, 0.0),
@@ -407,32 +465,4 @@ pub(super) fn series(points: &[Point], references: &[usize]) -> Vec<Vec<usize>> 
         one.sort_by(|&a, &b| points[a].x.total_cmp(&points[b].x).then(b.cmp(&a)));
     }
     series.into_values().collect()
-}
-
-/// Points that no other beats in both, by growing savings. Controls are no way to run an agent; what keeps nothing that
-/// was needed extends no frontier.
-pub(super) fn frontier(points: &[Point]) -> Vec<usize> {
-    let counts = |p: &Point| p.y > 0.0 && !p.control;
-    let mut order: Vec<usize> = (0..points.len()).filter(|&i| counts(&points[i])).collect();
-    order.sort_by(|&a, &b| points[b].x.total_cmp(&points[a].x).then(points[b].y.total_cmp(&points[a].y)));
-    let mut best = f64::NEG_INFINITY;
-    order.retain(|&i| {
-        let better = points[i].y > best;
-        best = best.max(points[i].y);
-        better
-    });
-    order.reverse();
-    order
-}
-
-/// The edge of what the frontier's points dominate, on paper.
-pub(super) fn steps(frontier: &[XY]) -> Vec<XY> {
-    let mut steps: Vec<XY> = Vec::new();
-    for &(x, y) in frontier {
-        if let Some(&(before, _)) = steps.last() {
-            steps.push((before, y));
-        }
-        steps.push((x, y));
-    }
-    steps
 }

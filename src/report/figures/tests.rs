@@ -4,13 +4,14 @@ use super::*;
 use crate::report::figures::canvas::Mark;
 
 use super::axes::Axes;
+use super::frontier::{frontier, steps};
 use super::key::settings;
 use super::marker::COLOURS;
-use super::scatter::{CROWDED_LIGHTER, MAX_NUMBERED, coinciding, frontier, numbers, series, steps};
+use super::scatter::{CROWDED_LIGHTER, MAX_NUMBERED, coinciding, numbers, series};
 
 /// The figure for a column.
 fn retention_savings(points: &[Point], undrawn: Undrawn, tail: &str, population: &str) -> Figure {
-    headline(points, undrawn, tail, population, false)
+    headline(points, &Styles::new(), undrawn, (tail, population), false)
 }
 
 fn point(label: &str, family: &str, x: f64, y: f64) -> Point {
@@ -71,7 +72,8 @@ fn few_points_carry_their_names_and_none_collide() {
 
 #[test]
 fn on_a_page_more_points_carry_their_names() {
-    let figure = headline(&band(24, 6), Undrawn::default(), "10", "other repositories", true);
+    let about = ("10", "other repositories");
+    let figure = headline(&band(24, 6), &Styles::new(), Undrawn::default(), about, true);
     keep(&figure, "page.png");
     is_clear(&figure);
     assert_eq!(figure.canvas.width, charts::WIDTHS[1]);
@@ -115,7 +117,7 @@ fn points_that_coincide_share_a_label_and_are_all_seen() {
     is_clear(&figure);
     assert!(figure.labels.iter().any(|(text, _)| text == "18,19"), "{:?}", figure.labels);
     // The later one lies small on the first.
-    let colours = styles(&points);
+    let colours = styles(points.iter().map(|p| (p.family.as_str(), p.control)));
     let drawn = |family: &str| {
         let colour = colours[family].colour;
         let last = figure.canvas.marks.iter().rposition(|m| match m {
@@ -169,7 +171,7 @@ fn the_frontier_is_what_no_other_point_beats_without_controls_and_zeros() {
 }
 
 #[test]
-fn controls_at_several_budgets_are_a_series_without_names() {
+fn controls_at_several_budgets_are_a_series_with_one_name() {
     let mut points = band(12, 4);
     for share in [0.4, 0.02, 0.1] {
         for trigger in ["turns(n=1)", "tokens"] {
@@ -180,7 +182,9 @@ fn controls_at_several_budgets_are_a_series_without_names() {
     let figure = retention_savings(&points, Undrawn::default(), "10", "other repositories");
     keep(&figure, "series.png");
     is_clear(&figure);
-    assert!(figure.labels.iter().all(|(text, _)| !text.contains("random")));
+    // A curve is called once, and a place is not.
+    let names = figure.labels.iter().filter(|(text, _)| text.contains("random"));
+    assert!(names.clone().all(|(text, _)| text == "random") && names.count() <= 2, "{:?}", figure.labels);
     let told = |share: &str| figure.labels.iter().filter(|(text, _)| text == share).count();
     assert!(told("0.02") >= 1 && told("0.4") >= 1 && told("0.1") == 0, "{:?}", figure.labels);
     shorten_triggers(&mut points);
@@ -232,7 +236,7 @@ fn the_axes_hold_everything_and_start_at_round_numbers() {
 fn the_svg_is_in_its_size_on_paper_and_names_fonts_to_fall_back_on() {
     let svg = retention_savings(&band(5, 2), Undrawn::default(), "10", "other repositories").svg().unwrap();
     assert!(svg.starts_with("<svg width=\"237.6pt\" height=\""), "{}", &svg[..90]);
-    assert!(svg.contains("<title>Need retention"));
+    assert!(svg.contains("<title>Needs kept"));
     assert!(svg.contains("font-family=\"Arimo, Liberation Sans, Arial, Helvetica, sans-serif\""));
 }
 
@@ -249,4 +253,45 @@ fn variants_that_have_no_point_are_counted() {
     assert_eq!(of(40, 0), [1, 0, 1]);
     assert_eq!(of(40, 1), [1, 1, 2]);
     assert_eq!(of(0, 0), [0, 0, 0]);
+}
+
+/// The look of a family is that of the run, whoever else is drawn.
+#[test]
+fn a_family_looks_the_same_in_every_figure() {
+    let all = band(6, 3);
+    let looks = styles(all.iter().map(|p| (p.family.as_str(), p.control)));
+    let one: Vec<Point> = all.into_iter().filter(|p| p.family == "strategy-2").collect();
+    let drawn = |looks: &Styles| {
+        let figure = headline(&one, looks, Undrawn::default(), ("10", "other repositories"), false);
+        let colours = figure.canvas.marks.iter().filter_map(|mark| match mark {
+            Mark::Circle { colour, .. } | Mark::Polygon { colour, .. } => Some(*colour),
+            _ => None,
+        });
+        colours.collect::<Vec<_>>()
+    };
+    assert!(drawn(&looks).contains(&COLOURS[2]) && !drawn(&looks).contains(&COLOURS[0]));
+    assert!(drawn(&Styles::new()).contains(&COLOURS[0]));
+    let lines = marker::of_lines(&["strategy-2(n=1) @ a", "strategy-2(n=1) @ b", "other"], &looks);
+    assert_eq!((lines[0], lines[1].colour), (looks["strategy-2"], lines[0].colour));
+    assert_ne!(lines[1].shape, lines[0].shape, "two lines of a strategy are told apart by their marks");
+}
+
+/// What is beaten has neither intervals nor a full colour; a control is called at its mark.
+#[test]
+fn what_is_beaten_is_faded_and_controls_are_called() {
+    let points = [point("a", "a", 0.5, 0.8), point("b", "b", 0.3, 0.5), point("random", "random", 0.45, 0.3)];
+    let figure = retention_savings(&points, Undrawn::default(), "10", "other repositories");
+    let lines = |colour| {
+        let is_it = |mark: &&Mark| matches!(mark, Mark::Line { colour: c, .. } if *c == colour);
+        figure.canvas.marks.iter().filter(is_it).count()
+    };
+    assert_eq!((lines(COLOURS[0]), lines(COLOURS[1])), (2, 0));
+    let faded = COLOURS[1].lighter(0.55);
+    let is_faded = |mark: &Mark| match mark {
+        Mark::Circle { colour, .. } | Mark::Polygon { colour, .. } => *colour == faded,
+        _ => false,
+    };
+    assert!(figure.canvas.marks.iter().any(is_faded));
+    assert!(figure.labels.iter().any(|(text, _)| text == "random"), "{:?}", figure.labels);
+    keep(&figure, "beaten.png");
 }

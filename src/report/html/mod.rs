@@ -64,6 +64,12 @@ pub(super) fn page(
     let short =
         summary.rows.iter().zip(&short).map(|(row, short)| (row.variant.clone(), json!(escape::line(short))));
     let efficiency = metric("efficiency");
+    let styles = summary.styles();
+    // The rank of each row in summary.md; what compares with none comes last.
+    let best = summary.best_first();
+    let rank =
+        |row: &VariantSummary| best.iter().position(|of| of.variant == row.variant).unwrap_or(best.len());
+    let order: Vec<usize> = summary.rows.iter().map(rank).collect();
     let mut columns = serde_json::Map::new();
     for name in ["summary", "by_format"] {
         columns.extend(find(name).map(|table| (name.to_owned(), as_json(table, &|_| true))));
@@ -83,13 +89,13 @@ pub(super) fn page(
         ),
         "how": format!(
             "Needs kept: the share of what the agent used later, and had last seen more than {} turns before, that still stood in its \
-             prompt. Efficiency: where that lies between random lines (0) and those that later needs ask for (1), of as many tokens. \
-             Worst session: the one that loses most, and how many needs. A dash is undefined, never 0: hover over it for the reason.",
+             prompt; hover over it for the count of needs (in the share those of one action weigh 1 together). Efficiency: where that lies between random lines (0) and those that later needs ask for (1), of as many tokens. \
+             Worst session: the one that loses most needs, and how many. A dash is undefined, never 0: hover over it for the reason.",
             summary.tail()
         ),
         "foot": format!(
             "trajpress {}. A cluster of the statistics is {}. All scores stand in summary.csv and strata.csv beside this page.",
-            env!("CARGO_PKG_VERSION"), summary.population.cluster()
+            env!("CARGO_PKG_VERSION"), summary.cluster()
         ),
         "needs": NEEDS,
         "set": "common",
@@ -97,6 +103,8 @@ pub(super) fn page(
         "worst": summary.rows.iter().map(worst).collect::<Vec<_>>(),
         "short": short.collect::<serde_json::Map<_, _>>(),
         "triggers": escape::line(&triggers),
+        "looks": summary.rows.iter().map(|row| styles[&summary.family(row)].told()).collect::<Vec<_>>(),
+        "order": order,
         "why": summary.rows.iter().map(|row| row.estimates[efficiency].in_short()).collect::<Vec<_>>(),
         "called": scores::all().map(|score| (score.name, score.called())).collect::<BTreeMap<_, _>>(),
         "parts": parts(summary),
@@ -274,9 +282,12 @@ pub(super) fn sentence(run: &Run, summary: &Summary, lines: &Lines) -> String {
                 format!("fewer and keeps less of it, by {}", interval(&of))
             }
             // Where all clusters agree there is no interval, and no doubt.
-            Some(Estimate { value: Some(less), interval: None, .. }) if less > 0.0 => {
-                format!("fewer and keeps less of it, by {} in every source", fixed(less, 2))
-            }
+            Some(of) if of.all_agree() => match of.value.unwrap_or(0.0) {
+                less if less > 0.0 => {
+                    format!("fewer and keeps less of it, by {} in every source alike", fixed(less, 2))
+                }
+                _ => "fewer and keeps as much of it".to_owned(),
+            },
             Some(of) if of.value.is_some() => {
                 format!(
                     "fewer; whether it keeps less of it cannot be told (a difference of {})",

@@ -167,3 +167,48 @@ fn figures_have_short_names_and_scores_have_words() {
     // Too few needs for an efficiency: the cell says so.
     assert_eq!(data(&page_of(&TINY, 3))["why"][1], "few needs");
 }
+
+/// Two repositories say nothing of others, and much of more sessions of theirs: that is told instead.
+#[test]
+fn few_repositories_are_told_what_holds_for_them() {
+    let dir = tempfile::tempdir().unwrap();
+    write_run(dir.path(), &TINY, 60, 2);
+    let told = data(&page_in(dir.path(), false));
+    let sentence = told["sentence"].as_str().unwrap();
+    let (other, these) = sentence.split_once(" Of more sessions of these repositories").unwrap();
+    assert!(other.contains("too few independent sources"), "{sentence}");
+    assert!(these.contains("`truncate(last=5) @ turns(n=10)` sends") && these.contains('['), "{sentence}");
+}
+
+/// The page has the order of summary.md, and the looks of the figures.
+#[test]
+fn rows_have_one_order_and_one_look() {
+    let dir = tempfile::tempdir().unwrap();
+    write_run(dir.path(), &GRID, 60, 12);
+    let told = data(&page_in(dir.path(), false));
+    let summary = std::fs::read_to_string(dir.path().join("out/summary.md")).unwrap();
+    let column = |name: &str| {
+        let columns = told["tables"]["summary"]["columns"].as_array().unwrap();
+        let column = columns.iter().find(|c| c["name"] == name).unwrap();
+        let words = column["words"].as_array().unwrap();
+        let cells = column["cells"].as_array().unwrap().iter();
+        cells.map(|at| words[at.as_u64().unwrap() as usize].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let labels = column("label");
+    let mut order: Vec<usize> = (0..labels.len()).collect();
+    order.sort_by_key(|&i| told["order"][i].as_u64());
+    let is_row =
+        |line: &&str| line.starts_with("| ") && !line.starts_with("| variant") && !line.starts_with("| -");
+    let rows = summary.lines().filter(is_row);
+    let rows: Vec<&str> = rows.filter_map(|line| line[2..].split([' ', '|']).next()).take(10).collect();
+    let first: Vec<&str> = order.iter().take(10).filter_map(|&i| labels[i].split(' ').next()).collect();
+    assert_eq!(rows, first);
+    for (strategy, look) in column("strategy").iter().zip(told["looks"].as_array().unwrap()) {
+        let filled = !["random", "oracle", "atom-bag"].contains(&strategy.as_str());
+        assert_eq!(
+            look[2].as_bool().unwrap_or(false) || strategy == "drop-all",
+            filled,
+            "{strategy}: {look}"
+        );
+    }
+}

@@ -82,6 +82,8 @@ pub(crate) struct Term {
     pub(crate) top: f64,
     pub(crate) bottom: f64,
     pub(super) n: u32,
+    /// Of these those that the score counts as kept; none where it counts none.
+    pub(super) n_kept: Option<u32>,
 }
 
 /// The terms of a measure.
@@ -95,7 +97,8 @@ impl Measured {
     pub(super) fn of(scale: Scale, field: Field, rows: &[Score]) -> Self {
         let term = |s: &Score| {
             let [top, bottom] = s.terms(field)?;
-            Some(Term { trajectory: s.trajectory, top, bottom, n: s.n as u32 })
+            let n_kept = s.kept().filter(|_| field == Field::Value).map(|kept| kept as u32);
+            Some(Term { trajectory: s.trajectory, top, bottom, n: s.n as u32, n_kept })
         };
         Measured {
             scale: field.scale(scale),
@@ -166,9 +169,15 @@ impl Terms {
         let measured = if let Some(of_event) = asked.of_event() {
             let mut sums: BTreeMap<u32, Term> = BTreeMap::new();
             for event in events {
-                let [top, bottom] = of_event(event);
+                let [top, bottom] = of_event(event).map(|x| event.weight * x);
                 let trajectory = event.trajectory;
-                let sum = sums.entry(trajectory).or_insert(Term { trajectory, top: 0.0, bottom: 0.0, n: 0 });
+                let sum = sums.entry(trajectory).or_insert(Term {
+                    trajectory,
+                    top: 0.0,
+                    bottom: 0.0,
+                    n: 0,
+                    n_kept: None,
+                });
                 *sum = Term { top: sum.top + top, bottom: sum.bottom + bottom, n: sum.n + 1, ..*sum };
             }
             Measured { scale: Scale::Share, terms: sums.into_values().collect() }

@@ -2,6 +2,7 @@
 
 use crate::report::series::Draws;
 use crate::report::statistics::bootstrap::Resampling;
+use crate::report::statistics::design::DrawnFrom;
 use crate::scores;
 use crate::scores::registry::Scale;
 
@@ -22,6 +23,7 @@ impl Line {
                 top: value * weight,
                 bottom: *weight,
                 n: *weight as u32,
+                n_kept: None,
             };
             scores.iter().enumerate().map(term).collect()
         };
@@ -61,7 +63,8 @@ impl Lines {
     pub(crate) fn by_hand(all: Vec<Line>, n_trajectories: usize) -> Self {
         let resampling = Resampling { seed: 1, resamples: 400 };
         let clusters = (0..n_trajectories as u32).collect();
-        let draws = Draws::new(resampling, vec![0; n_trajectories].into());
-        Lines { all, draws, clusters, resampling }
+        let draws = Draws::new(resampling, vec![DrawnFrom::from(0); n_trajectories].into());
+        let weights = vec![1.0; n_trajectories];
+        Lines { all, draws, clusters, weights, resampling }
     }
 }

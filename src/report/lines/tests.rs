@@ -44,11 +44,13 @@ fn seeds_are_one_line_and_failed_cells_are_known() {
 
 #[test]
 fn medians_by_hand() {
-    let of = |values: &[(f64, u64)]| middle(values.iter().copied());
-    assert_eq!(of(&[(1.0, 1), (2.0, 1), (4.0, 1)]), Some(2.0));
-    assert_eq!(of(&[(1.0, 2), (2.0, 0), (4.0, 1)]), Some(1.0));
-    assert_eq!(of(&[(1.0, 0), (2.0, 1), (4.0, 1)]), Some(3.0));
-    assert_eq!((of(&[]), of(&[(1.0, 0)])), (None, None));
+    let of = |values: &[(f64, f64)]| middle(values.iter().copied());
+    assert_eq!(of(&[(1.0, 1.0), (2.0, 1.0), (4.0, 1.0)]), Some(2.0));
+    assert_eq!(of(&[(1.0, 2.0), (2.0, 0.0), (4.0, 1.0)]), Some(1.0));
+    assert_eq!(of(&[(1.0, 0.0), (2.0, 1.0), (4.0, 1.0)]), Some(3.0));
+    // Of a sample: the second stands for as many as the others together.
+    assert_eq!(of(&[(1.0, 0.7), (2.0, 1.9), (4.0, 1.2), (5.0, 0.1)]), Some(2.0));
+    assert_eq!((of(&[]), of(&[(1.0, 0.0)])), (None, None));
     let line = Line::by_hand(
         "a @ t",
         &[("likelihood_retention", &[(4.0, 1.0), (1.0, 9.0), (2.0, 1.0), (2.0, 1.0), (2.0, 1.0)])],

@@ -17,7 +17,7 @@ pub(crate) struct Decisions {
     pub(crate) session: Vec<Vec<Decision>>,
 }
 
-/// Tokens of all decisions of a variant, counted by us.
+/// Tokens of all decisions of a variant, counted by us; of a sample what those of its corpus come to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Spent {
     pub(crate) full: u64,
@@ -65,9 +65,11 @@ impl Run {
         let index: BTreeMap<&str, usize> =
             self.variants.iter().map(|v| v.variant.as_str()).zip(0..).collect();
         let failed = self.failed();
+        let weights: BTreeMap<&str, f64> =
+            self.trajectories.iter().map(|t| (t.id.as_str(), t.weight)).collect();
         let names: Vec<&str> = WORDS.into_iter().chain(COUNTS).chain(TOKENS).chain([EXPIRED]).collect();
         store::columns::<TimelineRow>(&path, &names, |batch| {
-            decisions.add(&batch, &index, &failed, session)
+            decisions.add(&batch, &index, &failed, &weights, session)
         })?;
         Ok(decisions)
     }
@@ -79,6 +81,7 @@ impl Decisions {
         batch: &RecordBatch,
         index: &BTreeMap<&str, usize>,
         failed: &[BTreeSet<&str>],
+        weights: &BTreeMap<&str, f64>,
         session: Option<&str>,
     ) -> anyhow::Result<()> {
         let column = |name: &str| {
@@ -92,24 +95,28 @@ impl Decisions {
         let tokens = tokens.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
         let expired = column(EXPIRED)?.as_boolean();
         // Rows of a cell stand together: who it is is looked up once.
-        let mut last: Option<(&str, &str, Option<usize>)> = None;
+        let mut last: Option<(&str, &str, Option<(usize, f64)>)> = None;
         for row in 0..batch.num_rows() {
             let cell = (variant.value(row), trajectory.value(row));
             let place = match last {
                 Some((v, t, place)) if (v, t) == cell => place,
-                _ => index.get(cell.0).copied().filter(|&i| !failed[i].contains(cell.1)),
+                _ => {
+                    let place = index.get(cell.0).copied().filter(|&i| !failed[i].contains(cell.1));
+                    place.map(|place| (place, weights.get(cell.1).copied().unwrap_or(1.0)))
+                }
             };
             last = Some((cell.0, cell.1, place));
-            let Some(place) = place else { continue };
+            let Some((place, weight)) = place else { continue };
             let of = |i: usize| if tokens[i].is_null(row) { 0 } else { tokens[i].value(row) };
             let cached = |i: usize| if expired.value(row) { 0 } else { of(i) };
             let spent = &mut self.spent[place];
-            spent.full += of(0);
-            spent.sent += of(1);
-            spent.cached_full += cached(2);
-            spent.cached_sent += cached(3);
-            spent.output += of(4);
-            spent.recall = [spent.recall[0] + of(5), spent.recall[1] + of(6)];
+            let stands_for = |tokens: u64| (weight * tokens as f64).round() as u64;
+            spent.full += stands_for(of(0));
+            spent.sent += stands_for(of(1));
+            spent.cached_full += stands_for(cached(2));
+            spent.cached_sent += stands_for(cached(3));
+            spent.output += stands_for(of(4));
+            spent.recall = [5, 6].map(|i| spent.recall[i - 5] + stands_for(of(i)));
             if session == Some(cell.1) {
                 let [turn, n_events] = [turn, n_events].map(|column| column.value(row));
                 self.session[place].push(Decision { turn, n_events, full: of(0), sent: of(1) });

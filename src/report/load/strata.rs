@@ -11,7 +11,7 @@ use super::{Score, VariantScores};
 pub(super) const KEYS: [&str; 2] = ["variant", "trajectory"];
 
 /// What is read of scores.
-pub(super) const COLUMNS: [&str; 12] = [
+pub(super) const COLUMNS: [&str; 13] = [
     "variant",
     "trajectory",
     "event",
@@ -24,11 +24,14 @@ pub(super) const COLUMNS: [&str; 12] = [
     "chance",
     "weight",
     "n",
+    "n_kept",
 ];
 
 /// Rows as plain data, by variant, metric and stratum.
-pub(super) struct Grouped {
+pub(super) struct Grouped<'a> {
     first: usize,
+    /// Sessions that each trajectory stands for.
+    weights: &'a [f64],
     /// Place of a metric's stratum, as rows spell it.
     places: HashMap<String, HashMap<String, usize>>,
     /// Metric and canonical stratum of each place.
@@ -37,9 +40,15 @@ pub(super) struct Grouped {
     series: Vec<Vec<Vec<Score>>>,
 }
 
-impl Grouped {
-    pub(super) fn of(first: usize, n_variants: usize) -> Self {
-        Grouped { first, places: HashMap::new(), names: Vec::new(), series: vec![Vec::new(); n_variants] }
+impl<'a> Grouped<'a> {
+    pub(super) fn of(first: usize, n_variants: usize, weights: &'a [f64]) -> Self {
+        Grouped {
+            first,
+            weights,
+            places: HashMap::new(),
+            names: Vec::new(),
+            series: vec![Vec::new(); n_variants],
+        }
     }
 
     /// Adds the scores of whole cells; `cell` gives the places of a variant and a trajectory, none of a cell that does not count.
@@ -60,6 +69,8 @@ impl Grouped {
         let (value, floor, ceiling) = (value?, floor?, ceiling?);
         let (atom_bag, chance, weight) = (atom_bag?, chance?, weight?);
         let (event, n) = (column("event")?, column("n")?.as_primitive::<UInt64Type>());
+        // Rows of an earlier version count none.
+        let n_kept = rows.column_by_name("n_kept").map(|c| c.as_primitive::<UInt64Type>());
         // Rows of a cell stand together.
         let mut last: Option<(&str, &str, Option<(usize, u32)>)> = None;
         for row in (0..rows.num_rows()).filter(|&row| event.is_null(row)) {
@@ -86,8 +97,9 @@ impl Grouped {
                 ceiling: finite(ceiling),
                 atom_bag: finite(atom_bag),
                 chance: finite(chance),
-                weight: finite(weight).unwrap_or(0.0),
+                weight: finite(weight).unwrap_or(0.0) * self.weights[trajectory as usize],
                 n: if n.is_null(row) { 0 } else { n.value(row) },
+                n_kept: n_kept.filter(|c| c.is_valid(row)).map(|c| c.value(row)),
             });
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::report::statistics::synthetic;
+use crate::store::SampleRow;
 
 #[test]
 fn strata_have_one_spelling() {
@@ -20,12 +21,63 @@ fn the_population_decides_what_a_cluster_is() {
     let of = |population| Run::open(dir.path(), population).unwrap();
     let clusters = |run: &Run| run.trajectories.iter().map(|t| t.cluster).collect::<BTreeSet<_>>().len();
     let other = of(Population::Other);
-    assert_eq!((clusters(&other), &other.strata[..]), (3, &[0, 0, 0][..]));
+    assert_eq!((clusters(&other), &other.drawn[..]), (3, &[DrawnFrom::from(0); 3][..]));
     let these = of(Population::These);
     assert_eq!(clusters(&these), 12);
     for stratum in 0..3 {
-        assert_eq!(these.strata.iter().filter(|s| **s == stratum).count(), 4);
+        assert_eq!(these.drawn.iter().filter(|of| of.stratum == stratum).count(), 4);
     }
     assert_eq!(these.trajectories[0].cluster, these.trajectories[1].cluster, "two runs of one task");
     assert!(other.variants.iter().any(|v| v.control) && other.variants.iter().any(|v| !v.control));
+}
+
+/// Of 12 runs all were drawn, of 120 others 12: each of these stands for ten.
+#[test]
+fn a_session_of_a_sample_counts_for_those_it_stands_for() {
+    let dir = tempfile::tempdir().unwrap();
+    synthetic::write_run(dir.path(), &synthetic::TINY, 24, 3);
+    let told = |run: &Run| {
+        let (mut weights, mut events) = (BTreeMap::new(), 0.0);
+        run.scores(|batch| {
+            for score in batch.iter().flat_map(|(_, scores)| scores.values().flatten()) {
+                *weights.entry(score.trajectory).or_insert(0.0) += score.weight;
+            }
+            Ok(())
+        })
+        .unwrap();
+        run.events.iter().flatten().for_each(|event| events += event.weight);
+        (weights, events, run.decisions(None).unwrap().spent)
+    };
+    let plain = Run::open(dir.path(), Population::Other).unwrap();
+    let refused = Run::open(dir.path(), Population::Corpus).err().unwrap().to_string();
+    assert!(refused.contains("is no sample of a corpus"), "{refused}");
+    let row = |(i, trajectory): (usize, &Trajectory)| SampleRow {
+        trajectory: trajectory.id.clone(),
+        stratum: String::new(),
+        number: (i / 12) as u32,
+        of: if i < 12 { 12 } else { 120 },
+        drawn: 12,
+    };
+    let rows: Vec<SampleRow> = plain.trajectories.iter().enumerate().map(row).collect();
+    let mut writer = store::TableWriter::create(&file::<SampleRow>(dir.path()), 1 << 20).unwrap();
+    writer.push(rows).unwrap();
+    writer.finish().unwrap();
+    let run = Run::open(dir.path(), Population::Corpus).unwrap();
+    assert_eq!(run.corpus, Some(Corpus { n_sessions: 132, n_strata: 2 }));
+    assert_eq!(run.drawn.iter().map(|of| of.stratum).collect::<BTreeSet<_>>().len(), 2);
+    for (i, (trajectory, of)) in run.trajectories.iter().zip(&run.drawn).enumerate() {
+        let (weight, undrawn) = if i < 12 { (1.0, 0.0) } else { (10.0, 0.9) };
+        assert_eq!((trajectory.cluster, trajectory.weight), (i as u32, weight));
+        assert!((of.undrawn - undrawn).abs() < 1e-12);
+    }
+    let ((before, n_events, spent), (after, n_weighted, all)) = (told(&plain), told(&run));
+    for (trajectory, weight) in &after {
+        let times = if *trajectory < 12 { 1.0 } else { 10.0 };
+        assert!((weight - times * before[trajectory]).abs() < 1e-6 * weight);
+    }
+    assert!(
+        n_weighted > 5.0 * n_events && all[0].full > 5 * spent[0].full && all[0].full < 10 * spent[0].full
+    );
+    let other = Run::open(dir.path(), Population::Other).unwrap();
+    assert!(other.drawn.iter().all(|of| !of.is_of_corpus()) && other.trajectories[23].weight == 10.0);
 }

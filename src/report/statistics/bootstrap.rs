@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
+use super::design::Stratum;
 use super::distributions::{normal_cdf, normal_quantile};
 use super::estimate::Estimate;
 
@@ -57,7 +58,7 @@ pub(crate) struct Drawn {
     taken: usize,
     /// What comes behind it.
     rng: ChaCha8Rng,
-    strata: Vec<Vec<usize>>,
+    strata: Vec<Stratum>,
     /// Numbers that are not in the beginning.
     beyond: Vec<u32>,
 }
@@ -66,8 +67,8 @@ pub(crate) struct Drawn {
 const ABREAST: usize = 4;
 
 impl Drawn {
-    pub(crate) fn new(resampling: Resampling, strata: Vec<Vec<usize>>) -> Self {
-        let n = resampling.resamples * strata.iter().map(Vec::len).sum::<usize>();
+    pub(crate) fn new(resampling: Resampling, strata: Vec<Stratum>) -> Self {
+        let n = resampling.resamples * strata.iter().map(|stratum| stratum.clusters.len()).sum::<usize>();
         let beginning = beginning(resampling.seed, n);
         let mut rng = ChaCha8Rng::seed_from_u64(resampling.seed);
         rng.set_word_pos(beginning.len() as u128);
@@ -90,8 +91,9 @@ impl Drawn {
     }
 
     /// How many clusters of a stratum are drawn. One that is alone has nothing to vary with.
-    fn times(&self, stratum: &[usize]) -> usize {
-        stratum.len() - usize::from(self.strata.len() > 1 && stratum.len() > 1)
+    fn times(&self, stratum: &Stratum) -> usize {
+        let n = stratum.clusters.len();
+        n - usize::from(self.strata.len() > 1 && n > 1)
     }
 
     fn per_resample(&self) -> usize {
@@ -105,7 +107,7 @@ impl Drawn {
         let mut drawn = Vec::with_capacity(n);
         for stratum in &self.strata {
             let numbers = numbers.by_ref().take(self.times(stratum));
-            drawn.extend(numbers.map(|number| stratum[part(number, stratum.len())]));
+            drawn.extend(numbers.map(|number| stratum.clusters[part(number, stratum.clusters.len())]));
         }
         drawn
     }
@@ -114,8 +116,11 @@ impl Drawn {
     pub(crate) fn sums<const K: usize>(&mut self, clusters: &[[f64; K]], resamples: usize) -> Vec<[f64; K]> {
         let per_resample = self.per_resample();
         // Clusters of a stratum lie side by side, so that a number leads to one at once.
-        let laid: Vec<Vec<[f64; K]>> =
-            self.strata.iter().map(|stratum| stratum.iter().map(|&c| clusters[c]).collect()).collect();
+        let laid: Vec<Vec<[f64; K]>> = self
+            .strata
+            .iter()
+            .map(|stratum| stratum.clusters.iter().map(|&c| clusters[c]).collect())
+            .collect();
         let times: Vec<usize> = self.strata.iter().map(|stratum| self.times(stratum)).collect();
         let mut all = Vec::with_capacity(resamples);
         while all.len() < resamples {
@@ -145,11 +150,20 @@ impl Drawn {
     /// What each drawing of a cluster weighs, by cluster.
     pub(crate) fn weights(&self, n_clusters: usize) -> Vec<f64> {
         let mut weights = vec![1.0; n_clusters];
-        for stratum in self.strata.iter().filter(|s| self.strata.len() > 1 && s.len() > 1) {
-            let n = stratum.len() as f64;
-            stratum.iter().for_each(|&c| weights[c] = n / (n - 1.0));
+        for stratum in &self.strata {
+            let weight = stratum.clusters.len() as f64 / self.times(stratum) as f64 * stratum.reach();
+            stratum.clusters.iter().for_each(|&c| weights[c] = weight);
         }
         weights
+    }
+
+    /// What each cluster weighs however often it is drawn: of a corpus the share of it that was drawn is known.
+    pub(crate) fn known(&self, n_clusters: usize) -> Vec<f64> {
+        let mut known = vec![0.0; n_clusters];
+        for stratum in &self.strata {
+            stratum.clusters.iter().for_each(|&c| known[c] = 1.0 - stratum.reach());
+        }
+        known
     }
 }
 
@@ -287,13 +301,17 @@ mod tests {
         assert!((a - b).abs() <= tolerance, "{a} is not within {tolerance} of {b}");
     }
 
+    fn endless(strata: Vec<Vec<usize>>) -> Vec<Stratum> {
+        strata.into_iter().map(|clusters| Stratum { clusters, undrawn: 1.0 }).collect()
+    }
+
     #[test]
     fn clusters_are_drawn_within_their_strata() {
         let resampling = Resampling { seed: 7, resamples: 1 };
-        let mut one = Drawn::new(resampling, vec![(0..5).collect()]);
+        let mut one = Drawn::new(resampling, endless(vec![(0..5).collect()]));
         assert_eq!(one.weights(5), [1.0; 5]);
         assert_eq!(one.resample().len(), 5);
-        let mut two = Drawn::new(resampling, vec![vec![0, 2, 4], vec![1, 3]]);
+        let mut two = Drawn::new(resampling, endless(vec![vec![0, 2, 4], vec![1, 3]]));
         assert_eq!(two.weights(5), [1.5, 2.0, 1.5, 2.0, 1.5]);
         for _ in 0..20 {
             let drawn = two.resample();
@@ -305,7 +323,7 @@ mod tests {
     #[test]
     fn draws_are_those_of_the_stream_whatever_of_it_was_kept() {
         let resampling = Resampling { seed: 11, resamples: 40 };
-        let strata = || vec![(0..7).collect::<Vec<_>>(), vec![7, 8, 9]];
+        let strata = || endless(vec![(0..7).collect::<Vec<_>>(), vec![7, 8, 9]]);
         let mut rng = ChaCha8Rng::seed_from_u64(11);
         let mut plain = || {
             let mut of = |first, n| first + below(&mut rng, n);
@@ -327,6 +345,7 @@ mod tests {
     fn sums_are_those_of_the_clusters_drawn_bit_by_bit() {
         let resampling = Resampling { seed: 3, resamples: 10 };
         for strata in [vec![(0..7).collect::<Vec<_>>()], vec![vec![0, 3, 6], vec![1], vec![2, 4, 5]]] {
+            let strata = endless(strata);
             let clusters: Vec<[f64; 3]> =
                 (0..7).map(|c| [0.1 * f64::from(c), 1.0 / 3.0, f64::from(c).sqrt()]).collect();
             let mut one = Drawn::new(resampling, strata.clone());

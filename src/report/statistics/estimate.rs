@@ -17,6 +17,8 @@ pub(crate) struct Estimate {
     pub(crate) n_eff: Option<f64>,
     /// Items (needs, tokens, events) behind the value.
     pub(crate) n_items: u64,
+    /// Of these those that the share speaks of, each counted once; null where nobody counted.
+    pub(crate) n_kept: Option<u64>,
     /// Why the value or the interval is null.
     pub(crate) reason: Option<String>,
 }
@@ -24,12 +26,14 @@ pub(crate) struct Estimate {
 /// Items taken as independent: `kept` of `n`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Counted {
-    /// To the nearest whole: items may weigh less than 1.
     pub(crate) kept: u64,
     pub(crate) n: u64,
     /// Wilson's, of the share.
     pub(crate) interval: (f64, f64),
 }
+
+/// How the reason begins that a value has no interval, because all clusters say the same.
+pub(crate) const ALIKE: &str = "all clusters agree";
 
 impl Estimate {
     /// An estimate that is null, and why.
@@ -40,7 +44,17 @@ impl Estimate {
     /// How many of the items the share is of, above the minimum or below.
     pub(crate) fn kept(&self) -> Option<f64> {
         let share = self.value.map(|share| share * self.n_items as f64);
-        share.or_else(|| self.counted.map(|counted| counted.kept as f64))
+        self.n_kept.map(|kept| kept as f64).or(share)
+    }
+
+    /// Whether it has no interval because all clusters say the same.
+    pub(crate) fn all_agree(&self) -> bool {
+        self.reason.as_deref().is_some_and(|reason| reason.starts_with(ALIKE))
+    }
+
+    /// How many of the items it is not of.
+    pub(crate) fn n_lost(&self) -> Option<u64> {
+        self.n_kept.map(|kept| self.n_items.saturating_sub(kept))
     }
 
     /// Why it is null, in two words for a cell of a table; empty where it is not, or where there is nothing.

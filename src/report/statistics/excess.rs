@@ -16,6 +16,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::design::DrawnFrom;
 use super::estimate::{Estimate, ratio};
 use super::inference::Resampled;
 use crate::scores::registry::Scale;
@@ -149,6 +150,12 @@ pub(crate) fn lost_a_session(pairs: &[Pair]) -> Estimate {
     a_session(pairs, pairs.iter().map(|pair| pair.n_needs).sum(), |pair| pair.lost[0])
 }
 
+/// The 10th and the 90th percentile of what a session loses; null without sessions.
+pub(crate) fn tenths_lost(pairs: &[Pair]) -> Option<[f64; 2]> {
+    let lost = |at| percentile(pairs.iter().map(|pair| pair.lost[0]).collect(), at);
+    Some([lost(LOW)?, lost(1.0 - LOW)?])
+}
+
 /// Between the two nearest values; null of none.
 fn percentile(mut values: Vec<f64>, at: f64) -> Option<f64> {
     values.sort_by(f64::total_cmp);
@@ -180,13 +187,13 @@ pub(crate) fn kept(sessions: &[Pair]) -> Estimate {
 /// The sums of each cluster, and its stratum; clusters in order of their numbers.
 fn by_cluster<const K: usize>(
     sessions: impl Iterator<Item = (u32, u32, [f64; K])>,
-) -> (Vec<[f64; K]>, Arc<[u32]>) {
+) -> (Vec<[f64; K]>, Arc<[DrawnFrom]>) {
     let mut sums: BTreeMap<u32, (u32, [f64; K])> = BTreeMap::new();
     for (cluster, stratum, part) in sessions {
         let (_, sum) = sums.entry(cluster).or_insert((stratum, [0.0; K]));
         sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
     }
-    let strata = sums.values().map(|(stratum, _)| *stratum).collect();
+    let strata = sums.values().map(|(stratum, _)| DrawnFrom::from(*stratum)).collect();
     (sums.into_values().map(|(_, sum)| sum).collect(), strata)
 }
 
@@ -245,6 +252,8 @@ mod tests {
         assert_eq!([40, 60].map(|n| agree(n).told(0.05)), [Told::Open, Told::NotWorse]);
         assert_eq!(Excess::of(&[]).told(0.05), Told::TooLittle);
         assert_eq!((percentile(vec![], 0.1), percentile(vec![3.0, 1.0], 0.1)), (None, Some(1.2)));
+        let lost: Vec<Pair> = (0..11).map(|n| pair(4, [f64::from(n), 0.0])).collect();
+        assert_eq!((tenths_lost(&lost), tenths_lost(&[])), (Some([1.0, 9.0]), None));
     }
 
     #[test]

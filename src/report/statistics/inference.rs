@@ -8,6 +8,7 @@
 //!   mean_h the mean of these. *Other repositories* are one stratum, which makes it the leave-one-out
 //!   jackknife of the ratio; of *these repositories* each is a stratum. Strata of one cluster are taken
 //!   together; where there is but one such, it joins the largest. Clusters without a part in a figure do not count.
+//!   Of a sample of a corpus that has an end, see [`super::design`].
 //! - n_eff = (sum w)^2 / sum w^2, w the cluster's part of the denominator, 1 to the number of clusters: as many
 //!   clusters of equal size would say as much. Of a figure made of several (a difference), the least of theirs.
 //! - Interval: value -+ t * se, t with n_eff - 1 degrees of freedom (of H strata with G clusters, (G - H) / (G - 1) times
@@ -22,11 +23,11 @@
 //! Source: Rust and Rao, "Variance estimation for complex surveys using replication techniques" (Statistical
 //! Methods in Medical Research 1996); n_eff as in Kish, "Survey Sampling" (1965).
 
-use super::estimate::{Counted, Estimate, ratio};
-use std::collections::BTreeMap;
+use super::estimate::{ALIKE, Counted, Estimate, ratio};
 use std::sync::Arc;
 
 use super::bootstrap;
+use super::design::{self, DrawnFrom, Stratum, strata};
 use super::distributions::{Z_ONE_SIDED, t_half_width, t_one_sided, t_tail, wilson, wilson_p};
 use crate::scores::registry::Scale;
 
@@ -53,26 +54,14 @@ pub(crate) fn n_eff(weights: impl Iterator<Item = f64>) -> f64 {
     ratio(sum * sum, squares).unwrap_or(0.0)
 }
 
-/// The clusters that count, by stratum; lone ones together.
-pub(crate) fn strata(strata: &[u32], counts: &[bool]) -> Vec<Vec<usize>> {
-    let mut groups: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-    for cluster in (0..strata.len()).filter(|&c| counts[c]) {
-        groups.entry(strata[cluster]).or_default().push(cluster);
-    }
-    let (lone, mut groups): (Vec<_>, Vec<_>) = groups.into_values().partition(|g| g.len() == 1);
-    let lone: Vec<usize> = lone.into_iter().flatten().collect();
-    match groups.iter_mut().rev().max_by_key(|g| g.len()) {
-        Some(largest) if lone.len() == 1 => {
-            largest.extend(lone);
-            largest.sort_unstable();
-        }
-        _ if !lone.is_empty() => groups.push(lone),
-        _ => {}
-    }
-    groups
+/// n_eff of clusters with these weights: of those that may be others, if there are any.
+pub(crate) fn n_eff_of(drawn: &[DrawnFrom], weights: impl Iterator<Item = f64>) -> f64 {
+    let varies = drawn.iter().any(|drawn| drawn.undrawn > 0.0);
+    let counting = weights.zip(drawn).filter(|(_, drawn)| drawn.undrawn > 0.0 || !varies);
+    n_eff(counting.map(|(weight, _)| weight))
 }
 
-fn sum<'a, const K: usize>(clusters: impl Iterator<Item = &'a [f64; K]>) -> [f64; K] {
+pub(super) fn sum<'a, const K: usize>(clusters: impl Iterator<Item = &'a [f64; K]>) -> [f64; K] {
     clusters.fold([0.0; K], |sums, cluster| std::array::from_fn(|k| sums[k] + cluster[k]))
 }
 
@@ -95,13 +84,14 @@ fn others<const K: usize>(rows: &[[f64; K]]) -> Vec<[f64; K]> {
 
 /// The sums without each of the clusters of `groups`, the rest of its stratum counted n / (n - 1) times;
 /// those of all for clusters in none.
-fn leave_one_out<const K: usize>(clusters: &[[f64; K]], groups: &[Vec<usize>]) -> Vec<[f64; K]> {
-    let totals: Vec<[f64; K]> = groups.iter().map(|g| sum(g.iter().map(|&c| &clusters[c]))).collect();
+fn leave_one_out<const K: usize>(clusters: &[[f64; K]], groups: &[Stratum]) -> Vec<[f64; K]> {
+    let totals: Vec<[f64; K]> =
+        groups.iter().map(|g| sum(g.clusters.iter().map(|&c| &clusters[c]))).collect();
     let mut without = vec![sum(clusters.iter()); clusters.len()];
-    for (group, outside) in groups.iter().zip(others(&totals)) {
-        let inside: Vec<[f64; K]> = group.iter().map(|&c| clusters[c]).collect();
+    for (group, outside) in groups.iter().zip(others(&totals)).filter(|(group, _)| group.varies()) {
+        let inside: Vec<[f64; K]> = group.clusters.iter().map(|&c| clusters[c]).collect();
         let scale = replicate_weight(group, groups.len());
-        for (&cluster, rest) in group.iter().zip(others(&inside)) {
+        for (&cluster, rest) in group.clusters.iter().zip(others(&inside)) {
             without[cluster] = std::array::from_fn(|k| outside[k] + scale * rest[k]);
         }
     }
@@ -110,27 +100,28 @@ fn leave_one_out<const K: usize>(clusters: &[[f64; K]], groups: &[Vec<usize>]) -
 
 /// The same for a statistic that takes a weight for each cluster.
 pub(crate) fn jackknife(
-    strata_of: &[u32],
+    drawn: &[DrawnFrom],
     counts: &[bool],
     statistic: impl Fn(&[f64]) -> Option<f64>,
 ) -> Vec<f64> {
-    let groups = strata(strata_of, counts);
+    let groups = strata(drawn, counts);
     let mut weights = vec![1.0; counts.len()];
     let mut values = vec![statistic(&weights).unwrap_or(f64::NAN); counts.len()];
-    for group in &groups {
+    for group in groups.iter().filter(|group| group.varies()) {
         let scale = replicate_weight(group, groups.len());
-        for &left_out in group {
-            group.iter().for_each(|&c| weights[c] = if c == left_out { 0.0 } else { scale });
+        for &left_out in &group.clusters {
+            group.clusters.iter().for_each(|&c| weights[c] = if c == left_out { 0.0 } else { scale });
             values[left_out] = statistic(&weights).unwrap_or(f64::NAN);
         }
-        group.iter().for_each(|&c| weights[c] = 1.0);
+        group.clusters.iter().for_each(|&c| weights[c] = 1.0);
     }
     values
 }
 
 /// What the others of a stratum count for where one is left out. Of one stratum alone it would cancel.
-fn replicate_weight(group: &[usize], n_strata: usize) -> f64 {
-    if n_strata == 1 { 1.0 } else { group.len() as f64 / (group.len() - 1) as f64 }
+fn replicate_weight(group: &Stratum, n_strata: usize) -> f64 {
+    let n = group.clusters.len() as f64;
+    if n_strata == 1 { 1.0 } else { n / (n - 1.0) }
 }
 
 /// A statistic over all clusters, with each left out, and in each resample. Undefined is `None` and NaN.
@@ -142,11 +133,13 @@ pub(crate) struct Resampled {
     pub(crate) jackknife: Vec<f64>,
     /// Which clusters have a part in it.
     pub(crate) counts: Vec<bool>,
-    /// Stratum of each cluster.
-    pub(crate) strata: Arc<[u32]>,
+    /// Where each cluster was drawn from.
+    pub(crate) drawn: Arc<[DrawnFrom]>,
     pub(crate) n_eff: f64,
     /// Needs, decisions or whatever is counted.
     pub(crate) n_items: u64,
+    /// Of these those that a share speaks of, each counted once; none where nobody counted.
+    pub(crate) n_kept: Option<u64>,
     /// By resample; may be empty where n_eff is small.
     pub(crate) draws: Vec<f64>,
 }
@@ -170,20 +163,21 @@ impl Resampled {
     pub(crate) fn of<const K: usize>(
         scale: Scale,
         clusters: &[[f64; K]],
-        strata_of: Arc<[u32]>,
+        drawn: Arc<[DrawnFrom]>,
         statistic: impl Fn(&[f64; K]) -> Option<f64>,
         weight: impl Fn(&[f64; K]) -> f64,
     ) -> Self {
-        let counts: Vec<bool> = clusters.iter().map(|sums| *sums != [0.0; K]).collect();
-        let without = leave_one_out(clusters, &strata(&strata_of, &counts));
+        let counts = design::counting(&drawn, |c| clusters[c] != [0.0; K]);
+        let without = leave_one_out(clusters, &strata(&drawn, &counts));
         Resampled {
             scale,
             value: statistic(&sum(clusters.iter())),
             jackknife: without.iter().map(|sums| statistic(sums).unwrap_or(f64::NAN)).collect(),
-            n_eff: n_eff(clusters.iter().map(weight)),
+            n_eff: n_eff_of(&drawn, clusters.iter().map(weight)),
             counts,
-            strata: strata_of,
+            drawn,
             n_items: 0,
+            n_kept: None,
             draws: Vec::new(),
         }
     }
@@ -229,8 +223,9 @@ impl Resampled {
         let counts = (0..jackknife.len()).map(|c| parts.clone().any(|p| p.counts[c])).collect();
         let n_eff = parts.clone().map(|p| p.n_eff).reduce(f64::min).unwrap_or(0.0);
         let n_items = parts.clone().map(|p| p.n_items).min().unwrap_or(0);
-        let strata = parts.clone().next().map_or_else(|| Arc::from([]), |p| p.strata.clone());
-        Resampled { scale: Scale::Score, value, jackknife, counts, strata, n_eff, n_items, draws }
+        let drawn = parts.clone().next().map_or_else(|| Arc::from([]), |p| p.drawn.clone());
+        let scale = Scale::Score;
+        Resampled { scale, value, jackknife, counts, drawn, n_eff, n_items, n_kept: None, draws }
     }
 
     /// Clusters with a part in it.
@@ -256,7 +251,8 @@ impl Resampled {
     pub(crate) fn estimate(&self) -> Estimate {
         let n_clusters = self.n_clusters();
         let n_eff = (n_clusters > 0).then_some(self.n_eff);
-        let known = Estimate { n_clusters, n_eff, n_items: self.n_items, ..Estimate::default() };
+        let (n_items, n_kept) = (self.n_items, self.n_kept);
+        let known = Estimate { n_clusters, n_eff, n_items, n_kept, ..Estimate::default() };
         let because = |reason| Estimate { reason: Some(reason), ..known.clone() };
         let Some(value) = self.value else {
             return because(if n_clusters == 0 { "no data" } else { "denominator is 0" }.to_owned());
@@ -264,7 +260,9 @@ impl Resampled {
         if let Some(reason) = self.lacking() {
             return match self.scale {
                 Scale::Amount => Estimate { value: Some(value), ..because(reason) },
-                Scale::Share => Estimate { counted: counted(value, self.n_items), ..because(reason) },
+                Scale::Share => {
+                    Estimate { counted: n_kept.and_then(|kept| counted(kept, n_items)), ..because(reason) }
+                }
                 Scale::Score => because(reason),
             };
         }
@@ -298,9 +296,13 @@ impl Resampled {
         }
         let agree = se <= SAME * value.abs().max(1.0);
         let inside = value > SAME && value < 1.0 - SAME;
+        // Of a corpus taken as a whole nothing is unknown.
+        if !self.drawn.is_empty() && self.drawn.iter().all(|drawn| drawn.undrawn == 0.0) {
+            return Ok(Spread::Plain(0.0));
+        }
         match self.scale {
             Scale::Share if agree || !inside => Ok(Spread::Wilson),
-            _ if agree => Err("all clusters agree: no spread to tell an interval from".to_owned()),
+            _ if agree => Err(format!("{ALIKE}: no spread to tell an interval from")),
             _ if self.wants_draws() && bootstrap::defined(&self.draws).is_ok() => Ok(Spread::Bca),
             Scale::Share => Ok(Spread::Logit(se / (value * (1.0 - value)))),
             _ => Ok(Spread::Plain(se)),
@@ -308,8 +310,10 @@ impl Resampled {
     }
 
     fn degrees_of_freedom(&self) -> f64 {
-        let (n, n_strata) = (self.n_clusters() as f64, strata(&self.strata, &self.counts).len() as f64);
-        (self.n_eff - 1.0) * (n - n_strata) / (n - 1.0)
+        let strata = strata(&self.drawn, &self.counts);
+        let varying = strata.iter().filter(|stratum| stratum.varies());
+        let n = varying.clone().map(|stratum| stratum.clusters.len()).sum::<usize>() as f64;
+        (self.n_eff - 1.0) * (n - varying.count() as f64) / (n - 1.0)
     }
 
     /// The jackknife's values of the clusters that count.
@@ -319,13 +323,13 @@ impl Resampled {
 
     /// By the jackknife; NaN where it is undefined.
     fn standard_error(&self) -> f64 {
-        let variance = |group: &Vec<usize>| {
-            let n = group.len() as f64;
-            let values = || group.iter().map(|&c| self.jackknife[c]);
+        let variance = |group: &Stratum| {
+            let n = group.clusters.len() as f64;
+            let values = || group.clusters.iter().map(|&c| self.jackknife[c]);
             let mean = values().sum::<f64>() / n;
-            (n - 1.0) / n * values().map(|v| (v - mean) * (v - mean)).sum::<f64>()
+            group.undrawn * (n - 1.0) / n * values().map(|v| (v - mean) * (v - mean)).sum::<f64>()
         };
-        strata(&self.strata, &self.counts).iter().map(variance).sum::<f64>().sqrt()
+        strata(&self.drawn, &self.counts).iter().map(variance).sum::<f64>().sqrt()
     }
 
     /// Two-sided, of "the truth is `x`". `None` where there is no interval.
@@ -369,9 +373,9 @@ pub(crate) fn too_few(n_eff: f64) -> Option<String> {
     (n_eff < MIN_N_EFF - 1e-9).then(|| format!("n_eff is {n_eff:.2}, under {MIN_N_EFF}"))
 }
 
-fn counted(value: f64, n: u64) -> Option<Counted> {
-    let share = value.clamp(0.0, 1.0);
-    (n > 0).then(|| Counted { kept: (share * n as f64).round() as u64, n, interval: wilson(share, n as f64) })
+fn counted(kept: u64, n: u64) -> Option<Counted> {
+    let share = || (kept as f64 / n as f64).min(1.0);
+    (n > 0).then(|| Counted { kept, n, interval: wilson(share(), n as f64) })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Estimates and their intervals.
 
 pub mod bootstrap;
+pub mod design;
 pub mod distributions;
 pub mod effects;
 pub mod estimate;

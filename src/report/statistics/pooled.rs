@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::bootstrap::{Drawn, Resampling};
+use super::design::{DrawnFrom, strata};
 use super::estimate::Estimate;
-use super::inference::{Resampled, scale_of, strata};
+use super::inference::{Resampled, scale_of, sum};
 use crate::report::load::{Score, Stratum, VariantScores};
 use crate::scores;
 use crate::scores::registry::{Column, Entry, Field, Pooled, Scale, Set};
@@ -71,12 +72,27 @@ impl Score {
     /// A trajectory without such a score.
     fn nothing(trajectory: u32) -> Self {
         let (value, floor, ceiling, atom_bag, chance) = (None, None, None, None, None);
-        Score { trajectory, value, floor, ceiling, atom_bag, chance, weight: 0.0, n: 0 }
+        Score { trajectory, value, floor, ceiling, atom_bag, chance, weight: 0.0, n: 0, n_kept: None }
     }
 
-    /// The weight of what is missing.
+    /// Items kept, each counted once: as the row counts them, or where all weigh 1 as its value says.
+    pub(crate) fn kept(&self) -> Option<u64> {
+        let n = self.n as f64;
+        let is_even = (self.weight - n).abs() < 1e-6;
+        self.n_kept.or_else(|| self.value.filter(|_| is_even).map(|x| (x * n).round() as u64))
+    }
+
+    /// What is missing, and of how much: items where they are counted one by one, else weight.
+    fn lost_of(&self) -> (f64, f64) {
+        match (self.value, self.n_kept) {
+            (None, _) => (0.0, 0.0),
+            (_, Some(kept)) => ((self.n - kept.min(self.n)) as f64, self.n as f64),
+            (Some(x), None) => ((1.0 - x) * self.weight, self.weight),
+        }
+    }
+
     fn lost(&self) -> f64 {
-        self.value.map_or(0.0, |x| (1.0 - x) * self.weight)
+        self.lost_of().0
     }
 
     /// Top and bottom of what a row adds to the pooled value of a field.
@@ -102,8 +118,10 @@ pub(crate) struct Scores<'a> {
     pub(crate) rows: &'a VariantScores,
     /// Cluster of each trajectory.
     pub(crate) clusters: &'a [u32],
-    /// Stratum of each cluster.
-    pub(crate) strata: &'a [u32],
+    /// Where each cluster was drawn from.
+    pub(crate) drawn: &'a [DrawnFrom],
+    /// Sessions that each trajectory stands for.
+    pub(crate) weights: &'a [f64],
     /// Trajectories that count; all where `None`.
     pub(crate) only: Option<&'a [bool]>,
     pub(crate) resampling: Resampling,
@@ -112,8 +130,9 @@ pub(crate) struct Scores<'a> {
 /// Sums of terms by cluster, and their resamples once somebody asks.
 struct Summed<const K: usize> {
     clusters: Vec<[f64; K]>,
-    strata: Arc<[u32]>,
+    from: Arc<[DrawnFrom]>,
     n_items: u64,
+    n_kept: Option<u64>,
     n_trajectories: usize,
     drawn: OnceCell<Vec<[f64; K]>>,
 }
@@ -126,21 +145,24 @@ impl Scores<'_> {
 
     /// Sums by cluster of the terms of rows.
     fn summed<const K: usize>(&self, rows: &[(&Score, [f64; K])]) -> Summed<K> {
-        let mut clusters: BTreeMap<u32, [f64; K]> = BTreeMap::new();
+        let all = (0..).zip(self.drawn).filter(|(_, drawn)| drawn.is_of_corpus());
+        let mut clusters: BTreeMap<u32, [f64; K]> = all.map(|(c, _)| (c, [0.0; K])).collect();
         let mut trajectories = BTreeSet::new();
-        let mut n_items = 0;
+        let (mut n_items, mut n_kept) = (0, Some(0));
         for (score, terms) in rows {
             trajectories.insert(score.trajectory);
             n_items += score.n;
+            n_kept = n_kept.zip(score.kept()).map(|(all, kept)| all + kept);
             let sums = clusters.entry(self.clusters[score.trajectory as usize]).or_insert([0.0; K]);
             for (sum, term) in sums.iter_mut().zip(terms) {
                 *sum += term;
             }
         }
         Summed {
-            strata: clusters.keys().map(|&c| self.strata[c as usize]).collect(),
+            from: clusters.keys().map(|&c| self.drawn[c as usize]).collect(),
             clusters: clusters.into_values().collect(),
             n_items,
+            n_kept,
             n_trajectories: trajectories.len(),
             drawn: OnceCell::new(),
         }
@@ -154,8 +176,8 @@ impl Scores<'_> {
         statistic: impl Fn(&[f64; K]) -> Option<f64>,
         weight: impl Fn(&[f64; K]) -> f64,
     ) -> Estimate {
-        let pooled = Resampled::of(scale, &of.clusters, of.strata.clone(), &statistic, weight);
-        let mut pooled = Resampled { n_items: of.n_items, ..pooled };
+        let pooled = Resampled::of(scale, &of.clusters, of.from.clone(), &statistic, weight);
+        let mut pooled = Resampled { n_items: of.n_items, n_kept: of.n_kept, ..pooled };
         if pooled.wants_draws() {
             // Which clusters are drawn hangs on their sums alone, so that all statistics over these share the draws.
             let sums = of.drawn.get_or_init(|| self.draws(&pooled, &of.clusters));
@@ -166,11 +188,14 @@ impl Scores<'_> {
 
     /// The sums of each resample.
     fn draws<const K: usize>(&self, pooled: &Resampled, clusters: &[[f64; K]]) -> Vec<[f64; K]> {
-        let mut drawn = Drawn::new(self.resampling, strata(&pooled.strata, &pooled.counts));
-        let weights = drawn.weights(clusters.len());
-        let clusters: Vec<[f64; K]> =
-            clusters.iter().zip(weights).map(|(sums, weight)| sums.map(|x| weight * x)).collect();
-        drawn.sums(&clusters, self.resampling.resamples)
+        let mut drawn = Drawn::new(self.resampling, strata(&pooled.drawn, &pooled.counts));
+        let weighted = |weights: Vec<f64>| -> Vec<[f64; K]> {
+            clusters.iter().zip(weights).map(|(sums, weight)| sums.map(|x| weight * x)).collect()
+        };
+        let known = sum(weighted(drawn.known(clusters.len())).iter());
+        let varying = weighted(drawn.weights(clusters.len()));
+        let sums = drawn.sums(&varying, self.resampling.resamples).into_iter();
+        sums.map(|drawn| sum([&known, &drawn].into_iter())).collect()
     }
 
     /// Rows that count and have a weight, with the terms of their sums.
@@ -206,10 +231,13 @@ impl Scores<'_> {
         let terms = self.terms(rows, |s| s.terms(field));
         let scale = field.scale(scores::find(metric).map_or(Scale::Share, |score| score.scale));
         let scale = scale_of(scale, terms.iter().map(|(_, terms)| terms));
-        self.estimate(scale, &self.summed(&terms), |s| ratio(s[0], s[1]), |s| s[1])
+        let mut summed = self.summed(&terms);
+        // What others would have kept is no count.
+        summed.n_kept = summed.n_kept.filter(|_| field == Field::Value);
+        self.estimate(scale, &summed, |s| ratio(s[0], s[1]), |s| s[1])
     }
 
-    /// What the mean session lost: sum w (1 - x) over sessions, those without such items included.
+    /// What the mean session lost: items, or weight, over sessions, those without such items included.
     pub(crate) fn lost(&self, metric: &str, stratum: &str) -> Estimate {
         let rows = self.get(metric, stratum);
         let mut lost = vec![(0.0, 0); self.clusters.len()];
@@ -217,8 +245,10 @@ impl Scores<'_> {
             lost[row.trajectory as usize] = (row.lost(), row.n);
         }
         let sessions = (0..).zip(lost).filter(|(i, _)| self.only.is_none_or(|only| only[*i as usize]));
-        let sessions =
-            sessions.map(|(trajectory, (lost, n))| (Score { n, ..Score::nothing(trajectory) }, [lost, 1.0]));
+        let sessions = sessions.map(|(trajectory, (lost, n))| {
+            let terms = [lost, self.weights[trajectory as usize]];
+            (Score { n, ..Score::nothing(trajectory) }, terms)
+        });
         let sessions: Vec<(Score, [f64; 2])> = sessions.collect();
         let terms: Vec<(&Score, [f64; 2])> = sessions.iter().map(|(score, terms)| (score, *terms)).collect();
         self.estimate(Scale::Score, &self.summed(&terms), |s| ratio(s[0], s[1]), |s| s[1])
@@ -228,14 +258,15 @@ impl Scores<'_> {
     pub(crate) fn lost_of(&self, metric: &str, stratum: &str) -> (f64, f64) {
         let rows = self.get(metric, stratum).iter().filter(|s| s.value.is_some());
         let rows = rows.filter(|s| self.only.is_none_or(|only| only[s.trajectory as usize]));
-        rows.fold((0.0, 0.0), |(lost, of), s| (lost + s.lost(), of + s.weight))
+        rows.map(Score::lost_of).fold((0.0, 0.0), |all, (lost, of)| (all.0 + lost, all.1 + of))
     }
 
     /// The trajectory that lost most, and how much.
     pub(crate) fn worst(&self, metric: &str, stratum: &str) -> Option<(u32, f64)> {
         let rows = self.get(metric, stratum).iter();
         let rows = rows.filter(|s| self.only.is_none_or(|only| only[s.trajectory as usize]));
-        let lost = rows.map(|s| (s.trajectory, s.lost())).filter(|(_, lost)| *lost > 0.0);
+        let lost = rows.map(|s| (s.trajectory, s.lost() / self.weights[s.trajectory as usize]));
+        let lost = lost.filter(|(_, lost)| *lost > 0.0);
         lost.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))
     }
 

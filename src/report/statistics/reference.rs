@@ -44,8 +44,10 @@ fn two(case: &Value) -> [Series; 2] {
     ["a", "b"].map(|side| {
         let side = rows(&case[side]);
         let clusters = sums(&side[0], &side[1]);
-        let draws = Draws::new(Resampling { seed: 1, resamples: 50_000 }, vec![0; clusters.len()].into());
-        Series::of(&draws, crate::scores::registry::Scale::Share, vec![clusters], 1).counting(100, 1_000)
+        let draws =
+            Draws::new(Resampling { seed: 1, resamples: 50_000 }, vec![0.into(); clusters.len()].into());
+        Series::of(&draws, crate::scores::registry::Scale::Share, vec![clusters], 1)
+            .counting(100, (1_000, None))
     })
 }
 

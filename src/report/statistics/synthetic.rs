@@ -115,10 +115,7 @@ pub(crate) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
                 n_violations: 0,
                 tokens_full: full as u64,
                 tokens_sent: (full * (1.0 - saved)) as u64,
-                trigger_calls: 0,
-                trigger_tokens_in: 0,
-                trigger_tokens_out: 0,
-                id: String::new(),
+                ..CellRow::default()
             });
             if failed {
                 continue;
@@ -138,6 +135,7 @@ pub(crate) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
                     chance: value[4],
                     weight,
                     n,
+                    n_kept: kept(metric, value[0], n),
                 });
             };
             let log = Log { t, needs, exposure, luck, full };
@@ -156,6 +154,11 @@ pub(crate) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
     table(folder, events);
     table(folder, scores);
     table(folder, timeline);
+}
+
+/// Of needs those that were kept.
+fn kept(metric: &str, value: Option<f64>, n: u64) -> Option<u64> {
+    value.filter(|_| metric.ends_with("_retention")).map(|x| (x * n as f64).round() as u64)
 }
 
 /// The row of each variant.

@@ -424,9 +424,10 @@ mod tests {
                 a.push([hits(needs, share), f64::from(needs)]);
                 b.push([hits(needs, share), f64::from(needs)]);
             }
-            let draws = Draws::new(Resampling { seed: study, resamples: 1 }, vec![0; 25].into());
+            let draws = Draws::new(Resampling { seed: study, resamples: 1 }, vec![0.into(); 25].into());
             let of = |sums| {
-                Series::of(&draws, crate::scores::registry::Scale::Share, vec![sums], 1).counting(25, 100)
+                Series::of(&draws, crate::scores::registry::Scale::Share, vec![sums], 1)
+                    .counting(25, (100, None))
             };
             let found = compare(&of(a), &of(b));
             claimed += usize::from(found.p.unwrap() < 0.05);

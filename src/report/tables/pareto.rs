@@ -100,7 +100,7 @@ fn rows<'a>(lines: &Lines, side: &SideBySide<'a>) -> Vec<Row<'a>> {
     let memberships = memberships(&all, lines.draws.n_resamples());
 
     let (choosing, reporting) = halves(lines);
-    let half = |s: &Series, clusters: &[usize]| s.part(clusters, &lines.draws.strata).estimate();
+    let half = |s: &Series, clusters: &[usize]| s.part(clusters, &lines.draws.drawn).estimate();
     let on_half = |clusters: &[usize]| frontier(&points(&all, |s| half(s, clusters).value));
     let (chosen, stood) = (on_half(&choosing), on_half(&reporting));
     let made = all.par_iter().enumerate().map(|(i, [savings, retention])| Row {

@@ -9,9 +9,10 @@ use std::sync::LazyLock;
 
 use rayon::prelude::*;
 
-use crate::report::figures::{FULL, Point, Undrawn};
+use crate::progress;
+use crate::report::figures::{FULL, Point, Styles, Undrawn, styles};
 use crate::report::lines::Gathered;
-use crate::report::load::{Population, Prices, Run};
+use crate::report::load::{Corpus, Population, Prices, Run};
 use crate::report::statistics::bootstrap::Resampling;
 use crate::report::statistics::estimate::{Counted, Estimate, ratio};
 use crate::report::statistics::pooled::{Scores, Sets};
@@ -65,6 +66,8 @@ pub(crate) struct Summary {
     /// Sessions of a length, or of an agent.
     pub(crate) parts: Vec<Part>,
     pub(crate) population: Population,
+    /// What the sessions were drawn from, where they were.
+    pub(crate) corpus: Option<Corpus>,
     pub(crate) n_trajectories: usize,
     n_without_repository: usize,
     pub(crate) n_ok_everywhere: usize,
@@ -90,17 +93,21 @@ pub(crate) fn summarise(
     gathered: &mut Gathered,
 ) -> anyhow::Result<Summary> {
     let clusters: Vec<u32> = run.trajectories.iter().map(|t| t.cluster).collect();
+    let weights: Vec<f64> = run.trajectories.iter().map(|t| t.weight).collect();
     let (formats, parts) = (formats(run), parts::of(&run.trajectories));
+    let meter = progress::Meter::new("report", progress::Unit::Variants, run.variants.len() as u64, false);
     let mut rows = Vec::new();
     run.scores(|batch| {
         gathered.take(run, &batch);
         rows.par_extend(batch.par_iter().map(|(i, scores)| {
+            meter.add(1);
             let sets = Sets::of(scores);
             let scores = Scores {
                 sets: &sets,
                 rows: scores,
                 clusters: &clusters,
-                strata: &run.strata,
+                drawn: &run.drawn,
+                weights: &weights,
                 only: None,
                 resampling,
             };
@@ -110,6 +117,7 @@ pub(crate) fn summarise(
         }));
         Ok(())
     })?;
+    meter.finish();
     let savings = metric(TOKEN_SAVINGS.name);
     let savings = |row: &VariantSummary| row.estimates[savings].value.unwrap_or(f64::INFINITY);
     rows.sort_by(|(a, _), (b, _)| {
@@ -130,6 +138,7 @@ pub(crate) fn summarise(
         formats: format_rows,
         parts,
         population: run.population,
+        corpus: run.corpus,
         n_trajectories: run.trajectories.len(),
         n_without_repository: run.n_without_repository,
         n_ok_everywhere: run.n_ok_everywhere,
@@ -149,22 +158,49 @@ fn formats(run: &Run) -> BTreeMap<String, Vec<bool>> {
 }
 
 impl Summary {
+    /// What a cluster is, and of what the sessions are a sample.
+    pub(crate) fn cluster(&self) -> String {
+        let sampled = self.sampled().map(|told| format!(" (the run is {told})")).unwrap_or_default();
+        self.population.cluster().to_owned() + &sampled
+    }
+
+    /// Of what the sessions are a sample, and what is told of all; none where they are no sample.
+    pub(crate) fn sampled(&self) -> Option<String> {
+        let Corpus { n_sessions, n_strata } = self.corpus?;
+        let told = match self.population {
+            Population::Corpus => "",
+            _ => "; `--population corpus` gives intervals for these alone",
+        };
+        Some(format!(
+            "a sample of {} of {n_sessions} sessions in {n_strata} strata: figures are those of all {n_sessions}, counts of sessions, needs and events those of the sample{told}",
+            self.n_trajectories
+        ))
+    }
+
+    /// What a variant is called in figures: its strategy; a control that is a strategy with another setting has a name of its own.
+    pub(crate) fn family(&self, r: &VariantSummary) -> String {
+        let is_setting = r.control && self.rows.iter().any(|o| !o.control && o.strategy == r.strategy);
+        let name = r.label.split_once(" @ ").map_or(r.label.as_str(), |(name, _)| name);
+        // That truth was given is said, also where the strategy stands there in no other form.
+        if is_setting || name.contains("=given") { name.to_owned() } else { r.strategy.clone() }
+    }
+
+    /// Colour and shape of each family, in every figure.
+    pub(crate) fn styles(&self) -> Styles {
+        let families: Vec<(String, bool)> =
+            self.rows.iter().map(|row| (self.family(row), row.control)).collect();
+        styles(families.iter().map(|(family, control)| (family.as_str(), *control)))
+    }
+
     /// The points of the headline figure.
     pub(crate) fn points(&self) -> Vec<Point> {
         let (x, y) = (metric(TOKEN_SAVINGS.name), metric("need_retention_common"));
         let (floor, ceiling) = (metric("random_common"), metric("oracle_common"));
-        // A control that is a strategy with another setting has a name of its own.
-        let family = |r: &VariantSummary| {
-            let is_setting = r.control && self.rows.iter().any(|o| !o.control && o.strategy == r.strategy);
-            let name = r.label.split_once(" @ ").map_or(r.label.as_str(), |(name, _)| name);
-            // That truth was given is said, also where the strategy stands there in no other form.
-            if is_setting || name.contains("=given") { name.to_owned() } else { r.strategy.clone() }
-        };
         self.main_rows()
             .filter_map(|r| {
                 Some(Point {
                     label: r.label.clone(),
-                    family: family(r),
+                    family: self.family(r),
                     control: r.control,
                     x: r.estimates[x].value?,
                     x_interval: r.estimates[x].interval,
@@ -198,6 +234,12 @@ impl Summary {
         // Where something was scored a value is missing for the minimum alone.
         let below = undrawn.iter().filter(|r| r.estimates[y].n_eff.is_some()).count();
         Undrawn { below, unscored: undrawn.len() - below }
+    }
+
+    /// Whether of any variant that somebody would run the share of needs kept is told.
+    pub(crate) fn tells_needs(&self) -> bool {
+        let needs = metric("need_retention_common");
+        self.main_rows().any(|row| !row.control && row.estimates[needs].value.is_some())
     }
 
     /// Reference tail of the headline.
@@ -283,11 +325,13 @@ fn sample_columns(t: &mut Table, of: &str, estimates: impl Iterator<Item = Estim
     }
     let doc = "as many clusters of equal size would say as much: (sum w)^2 / sum w^2, w the cluster's weight in needs";
     t.fraction(&format!("n_eff{of}"), doc, all.iter().map(|e| e.n_eff));
-    let doc = "needs lost, to the nearest whole; only below the minimum (30 needs, n_eff 4), where there is no share";
-    let lost = all.iter().map(|e| e.counted.as_ref().map(|c| c.n - c.kept));
+    let doc = "of the needs behind it those lost, each counted once; null in rows of versions that did not count them";
+    let lost = all.iter().map(Estimate::n_lost);
     t.count(&format!("n_lost{of}"), doc, lost);
     let end = |which| {
-        format!("{which} end of Wilson's 95 % interval of the kept share there, needs taken as independent")
+        format!(
+            "{which} end of Wilson's 95 % interval of the share of needs kept, taken as independent; only below the minimum (30 needs, n_eff 4), where there is no share"
+        )
     };
     t.fraction(&format!("independent{of}_lo"), &end("lower"), counted(|c| c.interval.0));
     t.fraction(&format!("independent{of}_hi"), &end("upper"), counted(|c| c.interval.1));

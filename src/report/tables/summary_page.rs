@@ -79,9 +79,7 @@ impl Summary {
                 cells.extend(shares.iter().map(|&(_, at)| percent(&row.estimates[at])));
                 cells.extend([needs, between].map(|at| share(&row.estimates[at])));
                 let worst = row.lost.worst.filter(|(_, lost)| *lost > 0.0);
-                cells.push(
-                    worst.map_or_else(|| "-".to_owned(), |(_, lost)| format!("{} needs", fixed(lost, 1))),
-                );
+                cells.push(worst.map_or_else(|| "-".to_owned(), |(_, lost)| needs_of(lost)));
                 cells
             })
             .collect();
@@ -113,7 +111,7 @@ impl Summary {
             "*How to read it.* *Tokens saved*: the share of all prompt tokens that was not sent{}. *Money saved*: the same in money, \
              with the provider's prompt cache; below 0 it costs more. *Needs kept*: of what the agent used later, and had last seen \
              more than {} turns before, the share that still stood in its prompt with words around it that say what it is; `3 of 7` \
-             (the weighted share, in whole needs) where there are too few (under 30, or of too few sources) for a share. *Random 0, best 1*: whether that is more than luck; \
+             needs, each counted once, where there are too few (under 30, or of too few sources) for a share. (In a share those of one action weigh 1 together.) *Random 0, best 1*: whether that is more than luck; \
              random lines of as many tokens reach 0, a choice that knows the future 1{}. *Worst session*: the one that loses most. \
              *Beaten*: another variant saves and keeps at least as much. *Control*: nobody would run it; it is there to be compared \
              with. `-` is undefined, never 0: *few sources*, what there is comes from fewer than 4 independent sources of one size; *no room*, \
@@ -130,7 +128,7 @@ impl Summary {
                 fixed(share, 4)
             )),
             self.population.name(),
-            self.population.cluster()
+            self.cluster()
         )
     }
 
@@ -292,18 +290,20 @@ fn share(of: &Estimate) -> String {
     }
 }
 
+/// `4 needs`.
+fn needs_of(lost: f64) -> String {
+    let n = fixed(lost, 0);
+    if n == "1" { "1 need".to_owned() } else { format!("{n} needs") }
+}
+
 /// Where to read on.
 fn read_on(pages: &[(&str, Result<Page, String>)], figures: &[(&str, Option<String>)]) -> String {
     let mut out = String::from(
         "## Read on\n\n- report.html: all of it for a browser, with the figures and a page a variant\n",
     );
-    let mut absent = Vec::new();
     for (name, page) in pages {
-        match page {
-            Ok(page) => {
-                writeln!(out, "- [{name}]({name}.md): {}", page.gist).expect("a String takes every write")
-            }
-            Err(reason) => absent.push((*name, reason)),
+        if let Ok(page) = page {
+            writeln!(out, "- [{name}]({name}.md): {}", page.gist).expect("a String takes every write");
         }
     }
     let drawn: Vec<&str> = figures.iter().filter(|(_, why)| why.is_none()).map(|(name, _)| *name).collect();
@@ -313,17 +313,33 @@ fn read_on(pages: &[(&str, Result<Page, String>)], figures: &[(&str, Option<Stri
             drawn.join(", ")
         );
     }
-    absent.extend(figures.iter().filter_map(|(name, why)| Some((*name, why.as_ref()?))));
+    let absent: Vec<String> = absent(pages, figures).into_iter().map(|(name, _)| name).collect();
     if !absent.is_empty() {
-        let told: Vec<String> =
-            absent.iter().map(|(name, why)| format!("{name} ({})", escape::markdown(why))).collect();
-        out += &format!("- not there: {}\n", told.join("; "));
+        out += &format!("- not there: {} (why: [columns](columns.md))\n", absent.join(", "));
     }
     out + "- [columns](columns.md): what the columns of summary.csv, strata.csv and by_format.csv mean; methods.md and summary.tex: for a paper\n"
 }
 
-/// `columns.md`: what the columns of the tables without a page mean.
-pub(crate) fn columns(tables: &[Table]) -> String {
+/// A table with a page, or why there is none, by name.
+type Pages<'a> = [(&'a str, Result<Page, String>)];
+
+/// Tables and figures that the rows do not allow, and why; a figure that is called like a table is told by that.
+fn absent<'a>(pages: &'a Pages, figures: &'a [(&str, Option<String>)]) -> Vec<(String, &'a str)> {
+    let tables: Vec<(String, &str)> = pages
+        .iter()
+        .filter_map(|(name, page)| Some(((*name).to_owned(), page.as_ref().err()?.as_str())))
+        .collect();
+    let figures = figures.iter().filter_map(|(name, why)| Some((*name, why.as_deref()?)));
+    let is_table = |name: &str| tables.iter().any(|(table, _)| table == name);
+    let others: Vec<(String, &str)> = figures
+        .filter(|(name, _)| !is_table(name))
+        .map(|(name, why)| (format!("figure {name}"), why))
+        .collect();
+    [tables, others].concat()
+}
+
+/// `columns.md`: what the columns of the tables without a page mean, and what is not there.
+pub(crate) fn columns(tables: &[Table], pages: &Pages, figures: &[(&str, Option<String>)]) -> String {
     let mut out = String::from(
         "# Columns\n\nA column `x` with an interval is followed by `x_lo` and `x_hi`. Fractions are 0 to 1.\n",
     );
@@ -331,6 +347,11 @@ pub(crate) fn columns(tables: &[Table]) -> String {
         let columns = table.columns.iter().filter(|c| !c.name.ends_with("_lo") && !c.name.ends_with("_hi"));
         let shown = Table { name: table.name, columns: columns.cloned().collect() };
         out += &format!("\n## {0}.csv and {0}.parquet\n\n{1}", table.name, shown.docs());
+    }
+    let absent = absent(pages, figures);
+    if !absent.is_empty() {
+        out += "\n## Not in this report\n\n";
+        out.extend(absent.iter().map(|(name, why)| format!("- {name}: {}\n", escape::markdown(why))));
     }
     escape::page(&out)
 }

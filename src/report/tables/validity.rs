@@ -9,6 +9,8 @@
 //!
 //! Logs are off-policy: the agent that succeeded or failed had its whole context. See the page's warning.
 
+use std::collections::BTreeMap;
+
 use rayon::prelude::*;
 
 use super::pages::{Page, Part, counts, estimate_columns, header, n_eff_column, shown};
@@ -135,7 +137,7 @@ fn stratified<'a>(
             let sample = Sample::of(trajectories, lines, line, metric, outcome)?;
             // Below the minimum nothing is ranked.
             let sample = Some(sample).filter(|s| too_few(s.n_eff()).is_none())?;
-            let value = sample.correlation(&vec![1.0; sample.clusters.len()])?;
+            let value = sample.correlation(&sample.weights)?;
             let draws = sample.draws(lines);
             Some((line, sample, value, draws))
         })
@@ -187,6 +189,8 @@ struct Sample {
     binary: bool,
     /// Cluster of each.
     clusters: Vec<usize>,
+    /// Sessions that each stands for.
+    weights: Vec<f64>,
 }
 
 impl Sample {
@@ -210,6 +214,7 @@ impl Sample {
             good: outcomes.iter().map(|y| *y > 0.5).collect(),
             binary: outcome == Outcome::Resolved,
             clusters: rows.iter().map(|r| lines.clusters[r.0 as usize] as usize).collect(),
+            weights: rows.iter().map(|r| lines.weights[r.0 as usize]).collect(),
         })
     }
 
@@ -222,23 +227,26 @@ impl Sample {
     }
 
     fn draws(&self, lines: &Lines) -> Vec<f64> {
-        let counts: Vec<&[u16]> = self.clusters.iter().map(|&c| lines.draws.counts(c)).collect();
-        let mut weights = vec![0.0; counts.len()];
+        let mut weights = vec![0.0; self.clusters.len()];
         (0..lines.draws.n_resamples())
             .map(|resample| {
-                for (weight, counts) in weights.iter_mut().zip(&counts) {
-                    *weight = f64::from(counts[resample]);
+                for (weight, (&cluster, own)) in
+                    weights.iter_mut().zip(self.clusters.iter().zip(&self.weights))
+                {
+                    *weight = own * lines.draws.share(cluster, resample);
                 }
                 self.correlation(&weights).unwrap_or(f64::NAN)
             })
             .collect()
     }
 
-    /// Trajectories of each cluster.
+    /// Sessions that each cluster stands for.
     fn sizes(&self) -> Vec<f64> {
-        let mut clusters = self.clusters.clone();
-        clusters.sort_unstable();
-        clusters.chunk_by(|a, b| a == b).map(|same| same.len() as f64).collect()
+        let mut sizes: BTreeMap<usize, f64> = BTreeMap::new();
+        for (cluster, weight) in self.clusters.iter().zip(&self.weights) {
+            *sizes.entry(*cluster).or_default() += weight;
+        }
+        sizes.into_values().collect()
     }
 
     fn n_clusters(&self) -> usize {
@@ -320,6 +328,7 @@ mod tests {
                 is_cached_an_hour: false,
                 source_key: String::new(),
                 content: String::new(),
+                weight: 1.0,
             })
             .collect()
     }

@@ -19,9 +19,10 @@ use super::pages::{Page, p_shown};
 use crate::report::claims::{Asked, Bound, Claim, Claims, Kind, Logs, PAID_BACK, Region, Side, Test};
 use crate::report::lines::{Line, Lines};
 use crate::report::load::{Event, Run, Stratum, Trajectory};
+use crate::report::statistics::design;
 use crate::report::statistics::effects::holm;
 use crate::report::statistics::estimate::Estimate;
-use crate::report::statistics::inference::{self, Resampled, n_eff};
+use crate::report::statistics::inference::{self, Resampled};
 use crate::report::statistics::pooled;
 use crate::report::tables::{Entry, fixed};
 use crate::scores::registry::{Field, Scale};
@@ -335,9 +336,9 @@ impl Ground<'_> {
         for event in events.filter(|e| only[e.trajectory as usize] && line.cells[e.trajectory as usize]) {
             let cluster = &mut table[self.lines.clusters[event.trajectory as usize] as usize];
             let until = event.break_even_turns.unwrap_or(event.decisions_left) as usize;
-            cluster.iter_mut().take(until + 1).for_each(|at| at[1] += 1.0);
+            cluster.iter_mut().take(until + 1).for_each(|at| at[1] += event.weight);
             if event.break_even_turns.is_some() && until <= within {
-                cluster[until][0] += 1.0;
+                cluster[until][0] += event.weight;
             }
             counted[event.trajectory as usize] = true;
             n_events += 1;
@@ -362,15 +363,16 @@ impl Ground<'_> {
             sums
         };
         let draws = &self.lines.draws;
-        let counts: Vec<bool> = table.iter().map(|t| t[0][1] > 0.0).collect();
+        let counts = design::counting(&draws.drawn, |c| table[c][0][1] > 0.0);
         let pooled = Resampled {
             scale: Scale::Share,
             value: share(&sum(&|_| 1.0)),
-            jackknife: inference::jackknife(&draws.strata, &counts, |weights| share(&sum(&|c| weights[c]))),
-            n_eff: n_eff(table.iter().map(|t| t[0][1])),
+            jackknife: inference::jackknife(&draws.drawn, &counts, |weights| share(&sum(&|c| weights[c]))),
+            n_eff: inference::n_eff_of(&draws.drawn, table.iter().map(|t| t[0][1])),
             counts,
-            strata: draws.strata.clone(),
+            drawn: draws.drawn.clone(),
             n_items: n_events,
+            n_kept: None,
             draws: (0..draws.n_resamples())
                 .map(|i| share(&sum(&|c| draws.share(c, i))).unwrap_or(f64::NAN))
                 .collect(),

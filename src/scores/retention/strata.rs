@@ -128,7 +128,7 @@ impl Stratum {
         let mut covered = [0.0; 2];
         let mut n_all = 0;
         for (level, (score, _)) in LEVELS.iter().enumerate() {
-            let (mut n, mut weight) = (0u64, 0.0);
+            let (mut n, mut n_kept, mut weight) = (0u64, 0, 0.0);
             // Served, floor, ceiling, atom-bag, chance.
             let mut sums = [0.0; 5];
             let mut has_chance = true;
@@ -138,6 +138,7 @@ impl Stratum {
                     continue;
                 }
                 n += 1;
+                n_kept += u64::from(t.served[level] > 0.0);
                 weight += w;
                 covered[level] += f64::from(u8::from(t.need.bound || level == 0));
                 let [floor, ceiling, bag] = if local {
@@ -170,6 +171,7 @@ impl Stratum {
                 1.0
             };
             let row = rows.push(score, Arc::clone(&self.name), mean(sums[0]), weight * scale, n);
+            row.n_kept = Some(n_kept);
             row.floor = mean(sums[1]);
             row.ceiling = mean(sums[2]);
             row.atom_bag = mean(sums[3]);

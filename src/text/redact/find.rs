@@ -266,6 +266,13 @@ mod tests {
             ("The password is kD83!nf#Qz, do not tell.", "kD83!nf#Qz"),
             ("password for db-1 is kD83nfQz71", "kD83nfQz71"),
             ("postgres://app:kD83.nf-Qz@db.firm.dev/main", "kD83.nf-Qz"),
+            ("PGPASSWORD=kD83%nf-Qz psql", "kD83%nf-Qz"),
+            ("mysql -u root -p'kD83!nf#Qz' main", "kD83!nf#Qz"),
+            ("GET /cb?token=a8Kd9sLq02mXzPw7Tt1B&x=1 200", "a8Kd9sLq02mXzPw7Tt1B"),
+            (
+                "it is\n4312237104:AAVPK4x7StwuU37Faxl_oLB07210G6kvm-R\nnow",
+                "4312237104:AAVPK4x7StwuU37Faxl_oLB07210G6kvm-R",
+            ),
         ] {
             let told = found(text);
             assert!(told.iter().any(|(_, found)| *found == secret), "{text}: {told:?}");
@@ -274,6 +281,7 @@ mod tests {
             "Authorization: Bearer $TOKEN, Bearer YOUR_API_KEY_HERE_1, Authorization: settings.auth_header_value",
             "password is required. password: str = Field(...) password = config.db1.password password: ********",
             "The password is at least 12345678 long, password=os.environ['PW1'] pwd: /srv/app1/x",
+            "?key=some-long-name-of-a-page&token=YOUR_API_TOKEN_HERE&token={token} mysql -u root -p main -papp_password",
             "postgres://postgres:postgres@localhost/x redis://:$PASS@h https://a.b/c:d@e",
         ] {
             assert_eq!(found(nothing), [], "{nothing}");

@@ -76,7 +76,7 @@ proptest! {
         let plan = || begin(&place.plan, &place.data, &out, &options).unwrap();
         let merge = || place.run("r", &Options { finish: true, ..options.clone() }, &rows);
         plan();
-        let all = status(&out).unwrap().left;
+        let all = status(&out, None).unwrap().left;
         let unit = |n: usize| &all[n % all.len()];
         let (mut answers, mut died_done) = (Vec::new(), 0);
         for step in schedule {
@@ -88,7 +88,7 @@ proptest! {
                     answers.extend(workers.into_iter().flat_map(|worker| worker.join().unwrap()));
                 }),
                 Step::Die(n, files) => {
-                    let is_left = status(&out).unwrap().left.contains(unit(n));
+                    let is_left = status(&out, None).unwrap().left.contains(unit(n));
                     died_done += usize::from(is_left && files == ORDER.len());
                     place.die("r", unit(n), files);
                 }
@@ -97,7 +97,7 @@ proptest! {
                 Step::Plan => plan(),
             }
         }
-        let left = status(&out).unwrap().left;
+        let left = status(&out, None).unwrap().left;
         answers.extend(place.serve("r", limit, &left.iter().map(|left| &*left.unit).collect::<Vec<_>>()));
         for answer in &answers {
             prop_assert!(["done", "skipped", "lost_race"].contains(&answer.outcome), "{answer:?}");
@@ -111,7 +111,7 @@ proptest! {
         prop_assert_eq!(committed.len(), all.len());
         prop_assert!(merge().unwrap().finished);
         prop_assert!(tables(&out) == tables(&place.out("whole")), "other bytes than the serial run");
-        prop_assert!(status(&out).unwrap().finished);
+        prop_assert!(status(&out, None).unwrap().finished);
     }
 }
 
@@ -132,7 +132,7 @@ fn a_worker_answers_to_what_it_is_asked() {
     assert!(error.contains("holds no run to work at\nhint: run `trajpress cluster plan`"), "{error}");
     assert!(!place.out("r").exists());
     begin(&place.plan, &place.data, &place.out("r"), &options).unwrap();
-    let first = status(&place.out("r")).unwrap().left[0].unit.clone();
+    let first = status(&place.out("r"), None).unwrap().left[0].unit.clone();
     assert_eq!(serve(&format!("{first}\n\nno-such-unit\n"), &rows).unwrap(), 1);
     assert_eq!(serve(&first, &rows).unwrap(), 0);
     let said = said.lock().unwrap().clone();
@@ -162,10 +162,10 @@ fn what_is_left_is_estimated_and_the_rest_swept() {
     let place = Place::new();
     let options = Options { quiet: true, ..Options::default() };
     let out = place.out("r");
-    assert!(status(&place.dir.path().join("data")).unwrap_err().to_string().contains("holds no run"));
+    assert!(status(&place.dir.path().join("data"), None).unwrap_err().to_string().contains("holds no run"));
     begin(&place.plan, &place.data, &out, &options).unwrap();
     let wanted = Wanted { workers: 2, price: Some(3.0), steps: None };
-    let unknown = estimate(&out, &out, wanted).unwrap();
+    let unknown = estimate(&out, &out, Default::default(), wanted).unwrap();
     assert_eq!((unknown.hours, unknown.money, unknown.rates["m"]), (None, None, None));
     assert!(gc(&out, true).unwrap_err().to_string().contains("the run is not finished"));
     place.run("whole", &options, &rows).unwrap();
@@ -177,7 +177,7 @@ fn what_is_left_is_estimated_and_the_rest_swept() {
         fs::write(&path, note.to_string()).unwrap();
     }
     let n_steps: u64 = (0..17).map(|i| i % 5 + 1).sum();
-    let known = estimate(&out, &place.out("whole"), wanted).unwrap();
+    let known = estimate(&out, &place.out("whole"), Default::default(), wanted).unwrap();
     assert_eq!(
         (known.steps, known.rates["m"], known.rates["model-free"]),
         (n_steps, Some(100.0), Some(100.0))
@@ -186,23 +186,23 @@ fn what_is_left_is_estimated_and_the_rest_swept() {
     assert!(near(known.work_hours, 7.0 * n_steps as f64 / 100.0 / 3600.0), "{known:?}");
     assert!(near(known.money, known.hours.unwrap() * 6.0) && known.efficiency.unwrap() <= 1.0, "{known:?}");
     let larger = Wanted { steps: Some(1000 * n_steps), ..wanted };
-    let larger = estimate(&out, &place.out("whole"), larger).unwrap();
+    let larger = estimate(&out, &place.out("whole"), Default::default(), larger).unwrap();
     assert!(near(larger.work_hours, 1000.0 * known.work_hours.unwrap()), "{larger:?}");
     assert!(larger.efficiency.unwrap() > known.efficiency.unwrap(), "the tail is as long as before");
     // Swept, a finished run is still one, and nothing is left to do.
     let whole = place.out("whole");
     fs::create_dir_all(whole.join("_scratch/elsewhere-1-x")).unwrap();
-    let unit = status(&out).unwrap().left[0].unit.clone();
+    let unit = status(&out, None).unwrap().left[0].unit.clone();
     for out in [&whole, &out] {
         fs::create_dir_all(out.join("_quarantine")).unwrap();
         fs::write(out.join("_quarantine").join(format!("{unit}.json")), "{}").unwrap();
     }
     let swept = gc(&whole, true).unwrap();
     assert_eq!((swept.scratch, swept.quarantine, swept.parts), (1, 1, true));
-    assert!(!whole.join("parts").exists() && status(&whole).unwrap().left.is_empty());
+    assert!(!whole.join("parts").exists() && status(&whole, None).unwrap().left.is_empty());
     let again = place.run("whole", &options, &|_, _, _, _| panic!("nothing to do")).unwrap();
     assert!(again.finished && again.is_clean() && again.done == 0, "{again:?}");
     // An error that is still true stays.
     assert_eq!(gc(&out, false).unwrap().quarantine, 0);
-    assert_eq!(status(&out).unwrap().quarantined, [unit]);
+    assert_eq!(status(&out, None).unwrap().quarantined, [unit]);
 }

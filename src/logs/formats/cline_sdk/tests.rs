@@ -34,6 +34,23 @@ fn read(files: &[&str]) -> (Trajectory, Vec<String>, Vec<String>) {
     (t, outline, rejects)
 }
 
+/// What belongs together stays together in one file, and what is another session is another run.
+#[test]
+fn sessions_in_one_file_are_runs_of_their_own() {
+    let Reading::Files { read: read_files, .. } = find("cline-sdk").unwrap().reading else { panic!() };
+    let other = MESSAGES.replace("\"s1\"", "\"s2\"");
+    let file =
+        File { name: "all.json".to_owned(), bytes: [MESSAGES, &other, COMPACTED].join("\n").into_bytes() };
+    let source = Source::test("all.json", "cline-sdk");
+    let mut sink = Sink::new(&source);
+    read_files(&[file], &mut sink);
+    let names: Vec<_> =
+        sink.trajectories.iter().map(|t| (t.task_id.as_deref().unwrap(), t.steps.len())).collect();
+    let alone = |files: &[&str]| read(files).0.steps.len();
+    assert_eq!(names, [("s1", alone(&[MESSAGES, COMPACTED])), ("s2", alone(&[MESSAGES]))]);
+    assert!(sink.rejects.is_empty());
+}
+
 const NOTICE: &str = "<SYSTEM_NOTICE>\nEarlier context was compacted.\n</SYSTEM_NOTICE>";
 
 #[test]

@@ -90,6 +90,45 @@ fn an_export_is_what_the_model_was_sent() {
     }
 }
 
+/// What `opencode run --format json` prints has no words of the user; some pass it on without ids.
+#[test]
+fn printed_parts_are_replies() {
+    let line = |kind: &str, part: &str| {
+        format!(r#"{{"type":"{kind}","timestamp":1700000000000,"sessionID":"ses_1","part":{part}}}"#)
+    };
+    let lines = [
+        line("step_start", r#"{"type":"step-start"}"#),
+        line("text", r#"{"type":"text","text":"I look."}"#),
+        line(
+            "tool_use",
+            r#"{"type":"tool","callID":"c1","tool":"bash","state":{"status":"completed","input":{"command":"ls"},"output":"a.rs"}}"#,
+        ),
+        line(
+            "step_finish",
+            r#"{"type":"step-finish","reason":"tool-calls","tokens":{"input":10,"output":5,"reasoning":0,"cache":{"read":90,"write":0}}}"#,
+        ),
+        line("step_start", r#"{"type":"step-start"}"#),
+        line("text", r#"{"type":"text","text":"Done."}"#),
+    ];
+    let (runs, _) = crate::logs::formats::reading::testing::read("opencode-events", &lines);
+    assert_eq!(
+        crate::logs::formats::reading::testing::brief(&runs[0]),
+        ["1 thought I look.", "1 action bash\nls", "1 observation a.rs", "2 message Done."]
+    );
+    assert_eq!(runs[0].steps[0].usage.as_ref().map(|usage| usage.input), Some(100));
+    assert_eq!(runs[0].task_id.as_deref(), Some("ses_1"));
+}
+
+#[test]
+fn exports_in_one_file_are_runs_of_their_own() {
+    let (one, _) = crate::logs::formats::reading::testing::read("opencode-export", &[EXPORT]);
+    let (two, _) =
+        crate::logs::formats::reading::testing::read("opencode-export", &[[EXPORT, EXPORT].join("\n")]);
+    let n_steps =
+        |runs: &[crate::trajectory::Trajectory]| runs.iter().map(|run| run.steps.len()).collect::<Vec<_>>();
+    assert_eq!(n_steps(&two), [n_steps(&one), n_steps(&one)].concat());
+}
+
 /// The same session in all forms is the same run.
 #[test]
 fn rows_events_and_files_are_the_same_run() {

@@ -1,7 +1,7 @@
 //! Sessions of pi of both versions, with compactions and branches.
 
 use super::*;
-use crate::logs::formats::reading::testing::{outline, read, told};
+use crate::logs::formats::reading::testing::{brief, outline, read, told};
 
 fn user(text: &str) -> String {
     format!(r#""type":"message","message":{{"role":"user","content":"{text}"}}"#)
@@ -134,6 +134,17 @@ fn later_versions_are_trees() {
         told(&losses),
         ["1 line of an abandoned branch left out", "1 record of the harness left out: label"]
     );
+}
+
+#[test]
+fn lines_of_which_none_names_the_one_before_follow_one_another() {
+    let line = |id: &str, role: &str| {
+        format!(r#"{{"type":"message","id":"{id}","message":{{"role":"{role}","content":"{id}"}}}}"#)
+    };
+    let head = r#"{"type":"session","id":"s","cwd":"/w"}"#.to_owned();
+    let (runs, losses) = read("pi", &[head, line("a", "user"), line("b", "assistant"), line("c", "user")]);
+    assert_eq!(brief(&runs[0]), ["0 message a", "1 message b", "2 message c"]);
+    assert_eq!(told(&losses), Vec::<String>::new());
 }
 
 #[test]

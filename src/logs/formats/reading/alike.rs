@@ -4,6 +4,10 @@
 const ALIKE: &[(&str, &str, &[u8])] = &[
     // Messages of a context.
     ("kimi-cli", "chat-lines", b"\"role\""),
+    // Words in the stream of events.
+    ("gemini-stream", "chat-lines", b"\"message\""),
+    // All but calls and thoughts.
+    ("cursor-stream", "claude-stream", b"\"session_id\""),
     // Bare items of the oldest rollouts.
     ("codex", "chat-lines", b"\"message\""),
     // Files without ids and times of their messages.

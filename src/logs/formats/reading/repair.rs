@@ -1,5 +1,6 @@
 //! Repair of JSON bytes that a strict parser refuses: invalid UTF-8 and lone surrogate escapes
-//! become U+FFFD, `NaN` and `Infinity` become null, and several values written on one line are told apart.
+//! become U+FFFD, `NaN` and `Infinity` become null, escapes that are none and bare control characters are taken as they stand,
+//! and several values written on one line are told apart.
 //!
 //! Only used after a parse failed, so that clean logs pay nothing.
 
@@ -11,6 +12,7 @@ pub(crate) struct Repairs {
     pub(crate) invalid_utf8: u64,
     pub(crate) lone_surrogates: u64,
     pub(crate) not_finite: u64,
+    pub(crate) bare: u64,
 }
 
 /// Returns the repaired bytes, or nothing when there was nothing to repair.
@@ -34,6 +36,11 @@ pub(crate) fn repair(bytes: &[u8]) -> Option<(Vec<u8>, Repairs)> {
     if let Some((text, n)) = replace_not_finite(&out) {
         out = text;
         repairs.not_finite = n;
+    }
+    // Of torn text nobody knows where its strings are.
+    if let Some((text, n)) = escape_bare(&out).filter(|(text, _)| is_json(text)) {
+        out = text;
+        repairs.bare = n;
     }
     (repairs != Repairs::default()).then_some((out, repairs))
 }
@@ -121,6 +128,40 @@ fn replace_not_finite(bytes: &[u8]) -> Option<(Vec<u8>, u64)> {
     (n > 0).then_some((out, n))
 }
 
+/// Escapes what cannot stand in a string: control characters, and backslashes that begin no escape. Who takes secrets out of a
+/// file as text leaves such: of `\nme@example.com` the backslash alone stays.
+fn escape_bare(bytes: &[u8]) -> Option<(Vec<u8>, u64)> {
+    let mut out = Vec::with_capacity(bytes.len() + 64);
+    let (mut copied, mut at, mut n, mut is_string) = (0, 0, 0, false);
+    while let Some(&byte) = bytes.get(at) {
+        let escaped = match byte {
+            b'"' => {
+                is_string = !is_string;
+                None
+            }
+            b'\\' if is_string => match bytes.get(at + 1) {
+                Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                    at += 1;
+                    None
+                }
+                Some(b'u') if escape(bytes, at).is_some() => None,
+                _ => Some("\\\\".to_owned()),
+            },
+            0..0x20 if is_string => Some(format!("\\u{byte:04x}")),
+            _ => None,
+        };
+        if let Some(escaped) = escaped {
+            out.extend_from_slice(&bytes[copied..at]);
+            out.extend_from_slice(escaped.as_bytes());
+            copied = at + 1;
+            n += 1;
+        }
+        at += 1;
+    }
+    out.extend_from_slice(&bytes[copied..]);
+    (n > 0).then_some((out, n))
+}
+
 /// The code of a `\uXXXX` escape that begins at `start`.
 fn escape(bytes: &[u8], start: usize) -> Option<u32> {
     let part = bytes.get(start..start + 6)?;
@@ -174,6 +215,23 @@ pub(crate) fn value_end(bytes: &[u8], start: usize) -> Option<usize> {
             Some(start + stop.unwrap_or(rest.len()).max(1))
         }
     }
+}
+
+/// The whole values that a text begins with, each alone, and what stands behind them.
+pub(crate) fn documents(text: &[u8]) -> Vec<&[u8]> {
+    let (mut found, mut at) = (Vec::new(), padding(text));
+    while let Some(end) = value_end(text, at).filter(|end| is_json(&text[at..*end])) {
+        found.push(&text[at..end]);
+        at = end + padding(&text[end..]);
+    }
+    found.extend((at < text.len()).then(|| &text[at..]));
+    found
+}
+
+/// Whether a text begins with a whole value: what stands behind it is another one, and no damage of it.
+pub(crate) fn begins_whole(text: &[u8]) -> bool {
+    let start = padding(text);
+    value_end(text, start).is_some_and(|end| is_json(&text[start..end]))
 }
 
 /// The name of the field in which a stream of events has its data.
@@ -363,135 +421,4 @@ fn first_key(bytes: &[u8]) -> Option<&[u8]> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_ends_early_is_closed_behind_its_last_whole_member() {
-        let of =
-            |text: &str| closed(text.as_bytes()).map(|(closed, at)| (String::from_utf8(closed).unwrap(), at));
-        for (torn, whole) in [
-            (r#"{"runs":[{"a":1},{"a":2"#, r#"{"runs":[{"a":1}]}"#),
-            (r#"{"runs":[{"a":1},{"b":[3,4],"a":2"#, r#"{"runs":[{"a":1},{"b":[3,4]}]}"#),
-            (r#"{"a":"x, y]","b":"is torn"#, r#"{"a":"x, y]"}"#),
-            (r#"{"a":1,"b":2}"#, ""),
-            (r#"{"a":1,"b":2},"#, ""),
-            (r#"{"a":"#, ""),
-            (r#"[1]]"#, ""),
-            ("words, and words", ""),
-        ] {
-            assert_eq!(of(torn).map_or(String::new(), |(closed, _)| closed), whole, "{torn}");
-        }
-        assert_eq!(of(r#"[[1],[2"#), Some(("[[1]]".to_owned(), 4)));
-    }
-
-    #[test]
-    fn lone_surrogates_are_replaced_and_pairs_stay() {
-        let (fixed, repairs) = repair(br#"{"a":"\ud83d x \ud83d\ude00 \\ud83d \ude00"}"#).unwrap();
-        assert_eq!(fixed, br#"{"a":"\ufffd x \ud83d\ude00 \\ud83d \ufffd"}"#);
-        assert_eq!(repairs, Repairs { lone_surrogates: 2, ..Repairs::default() });
-        assert!(repair(br#"{"a":"\n"}"#).is_none());
-        assert!(repair(br#"{"a":"\"#).is_none());
-    }
-
-    #[test]
-    fn numbers_that_are_not_finite_become_null_outside_of_strings() {
-        let (fixed, repairs) =
-            repair(br#"{"a":NaN,"b":[-Infinity, Infinity],"c":"NaN \" NaN","d":-1}"#).unwrap();
-        assert_eq!(fixed, br#"{"a":null,"b":[null, null],"c":"NaN \" NaN","d":-1}"#);
-        assert_eq!(repairs.not_finite, 3);
-        assert!(repair(br#"{"a":"NaN"}"#).is_none() && repair(br#"{"a":NaNa}"#).is_none());
-    }
-
-    #[test]
-    fn invalid_utf8_is_replaced() {
-        let (fixed, repairs) = repair(b"{\"a\":\"\xff\xfe\"}").unwrap();
-        assert_eq!(fixed, "{\"a\":\"\u{fffd}\u{fffd}\"}".as_bytes());
-        assert_eq!(repairs.invalid_utf8, 2);
-    }
-
-    /// The parts of a text, torn ones in round brackets. Records have the key `r`.
-    fn cut(text: &str) -> Vec<String> {
-        let is_record = |object: &[u8]| object.starts_with(b"{\"r\"");
-        let told = |part: Part| {
-            let text = text[part.range].to_owned();
-            if part.is_whole { text } else { format!("({text})") }
-        };
-        parts(text.as_bytes(), is_record).into_iter().map(told).collect()
-    }
-
-    #[test]
-    fn values_on_one_line_are_told_apart() {
-        assert_eq!(
-            cut(r#"{"a":"}{"}[1,{"b":2}] {"cut":"#),
-            [r#"{"a":"}{"}"#, r#"[1,{"b":2}]"#, r#"( {"cut":)"#]
-        );
-        assert_eq!(cut(r#"{"a":1},{"a":2}"#), [r#"{"a":1}"#, "(,)", r#"{"a":2}"#]);
-        assert_eq!(cut(r#"log: {"r":1} 17"#), ["(log: )", r#"{"r":1}"#, "( 17)"]);
-        assert_eq!(cut(r#"null [{"a":1}]"#), ["(null )", r#"[{"a":1}]"#]);
-        let is_record = |value: &[u8]| value.starts_with(b"[{");
-        for stray in ["x", "{", "[", "}\n", "# c\n"] {
-            let list = [stray, r#"[{"a":1},{"b":2}]"#].concat();
-            let parts = parts(list.as_bytes(), is_record);
-            assert_eq!(parts.last().unwrap().range, stray.len()..list.len(), "{stray}");
-        }
-        assert_eq!(cut(r#"[{"r":1},"#), ["([)", r#"{"r":1}"#, "(,)"]);
-        // Of a record without its beginning no part is a record.
-        let text = r#"e":"x"},{"a":1},{"a":2}],"b":1}"#;
-        assert_eq!(cut(text), [format!("({text})")]);
-        assert_eq!(value_end(b"[[[[", 0), None);
-        assert_eq!(value_end(b"true, 1", 0), Some(4));
-    }
-
-    #[test]
-    fn a_whole_value_behind_a_torn_one_is_told() {
-        // The torn text ends inside of a string, so that all quotes behind it seem to be the other way round.
-        let torn = r#"{"a":{"x":[{"t":"q"},{"t":"cut { "#;
-        let whole = r#"{"a":{"x":[{"t":"}{"}]},"b":1}"#;
-        let open = |text: &str| format!("({text})");
-        assert_eq!(cut(&format!("{torn}{whole}")), [open(torn), whole.to_owned()]);
-        assert_eq!(cut(&format!("{torn}{whole}\0{whole}{torn}")), [&open(torn), whole, whole, &open(torn)]);
-        assert_eq!(cut(&format!("{whole}{torn}{whole}")), [whole, &open(torn), whole]);
-        for one in [r#"{"a":{"b":1},"c"#, r#"{"a":[{"b":1}"#, r#"{"a":[{"b":1},{"#] {
-            assert_eq!(cut(one), [open(one)]);
-        }
-        assert_eq!(cut(r#"{"a":[{"a":1}"#), [r#"({"a":[)"#, r#"{"a":1}"#]);
-        // Wherever the torn one ends: a record is told by what it is.
-        let (first, second) =
-            (r#"{"a":{"m":[{"t":"q \"{"},[17,null]],"k":"v"},"z":{}}"#, r#"{"r":[{"t":"}{"}]}"#);
-        for end in 1..first.len() {
-            assert_eq!(cut(&format!("{}{second}", &first[..end])).last().unwrap(), second, "{end}");
-        }
-    }
-
-    #[test]
-    fn values_without_content_are_told() {
-        for (text, n) in [
-            ("{} [[],{}]null 17\n\"text\"\n{\"a\":1}", 25),
-            ("{\"a\":1}", 0),
-            ("[{\"a\":1}]", 0),
-            ("\"key\": 1,\n{}", 0),
-            ("{},{\"a\":1}", 0),
-            ("null", 0),
-            ("null\n[]", 5),
-            ("log: {}", 0),
-            ("[", 0),
-        ] {
-            assert_eq!(empty_values(text.as_bytes()), n, "{text}");
-        }
-    }
-
-    #[test]
-    fn padding_around_a_value() {
-        let told = |text: &'static str| (padding(text.as_bytes()), without_padding(text.as_bytes()));
-        assert_eq!(told("\0\0 {} \0"), (3, &b"{}"[..]));
-        assert_eq!(told(" {} "), (1, &b"{}"[..]));
-        assert_eq!(told("\u{feff}\0\r\n\u{feff}{\0}\u{feff}\n"), (9, &b"{\0}"[..]));
-        assert_eq!(told("\0\0"), (2, &b""[..]));
-        assert_eq!(padding(b"\xef\xbb{"), 0);
-        assert_eq!(told("\u{1e}{}\n"), (1, &b"{}"[..]));
-        assert_eq!(told("data: {} \u{2028}"), (6, &b"{}"[..]));
-        assert_eq!(told("\u{a0}\u{3000}\u{b}{}\u{a0}"), (6, &b"{}"[..]));
-        assert_eq!(told("\u{e4}"), (0, "\u{e4}".as_bytes()));
-    }
-}
+mod tests;

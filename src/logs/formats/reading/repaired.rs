@@ -45,6 +45,7 @@ pub(crate) fn read_repaired(
             sink.losses.add_n("invalid UTF-8 replaced by U+FFFD", repairs.invalid_utf8);
             sink.losses.add_n("lone surrogate replaced by U+FFFD", repairs.lone_surrogates);
             sink.losses.add_n("number that is not finite replaced by null", repairs.not_finite);
+            sink.losses.add_n("bare backslash or control character taken as it stands", repairs.bare);
         }
     };
     if (repaired.is_some() || text.len() < n_all) && read(text, sink).is_ok() {

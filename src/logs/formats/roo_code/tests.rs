@@ -100,6 +100,51 @@ fn what_the_user_was_shown_alone() {
     assert!(losses.contains(&"what the user was shown left out: checkpoint_saved".to_owned()), "{losses:?}");
 }
 
+/// Cline's messages have no times; which message was the newest is noted beside each request.
+#[test]
+fn usage_is_told_by_the_place_where_messages_have_no_time() {
+    let messages = r#"[{"role":"user","content":"Fix it."},{"role":"assistant","content":"One."},
+{"role":"user","content":"Go on."},{"role":"assistant","content":"Two."}]"#;
+    let shown = |at: i64, n: u32| {
+        format!(
+            r#"{{"ts":{n},"type":"say","say":"api_req_started","text":"{{\"tokensIn\":{n}}}","conversationHistoryIndex":{at}}}"#
+        )
+    };
+    let shown = format!("[{},{},{}]", shown(-1, 5), shown(1, 6), shown(1, 7));
+    let (t, _, losses) =
+        read(&[("abc/api_conversation_history.json", messages), ("abc/ui_messages.json", &shown)]);
+    let inputs: Vec<_> = t.steps.iter().map(|s| s.usage.as_ref().map(|usage| usage.input)).collect();
+    assert_eq!(inputs, [None, Some(5), None, Some(7)]);
+    assert_eq!(
+        losses,
+        ["call of the model that was tried again", "usage of a call without a reply left out"]
+    );
+}
+
+/// Newer versions of Cline call the first words of the user a task; of tools that look for something they show what was found.
+#[test]
+fn the_task_a_plan_and_what_was_found_are_read_from_what_was_shown() {
+    let shown = r#"[{"ts":1,"type":"say","say":"task","text":"Fix it."},
+{"ts":2,"type":"say","say":"api_req_started","text":"{\"tokensIn\":5}"},
+{"ts":3,"type":"say","say":"tool","text":"{\"tool\":\"searchFiles\",\"regex\":\"fn\",\"content\":\"a.rs: fn a\"}"},
+{"ts":4,"type":"say","say":"api_req_started","text":"{\"tokensIn\":7}"},
+{"ts":5,"type":"say","say":"tool","text":"{\"tool\":\"newFileCreated\",\"content\":\"fn b\"}"},
+{"ts":6,"type":"say","say":"api_req_started","text":"{\"tokensIn\":9}"},
+{"ts":7,"type":"ask","ask":"plan_mode_respond","text":"{\"response\":\"First a, then b.\",\"options\":[]}"}]"#;
+    let (_, outline, losses) = read(&[("abc/ui_messages.json", shown)]);
+    assert_eq!(
+        outline,
+        [
+            "0 user message Fix it.",
+            "1 agent action searchFiles\nfn",
+            "1 tool observation a.rs: fn a",
+            "2 agent action newFileCreated\nfn b",
+            "3 agent message First a, then b.",
+        ]
+    );
+    assert_eq!(losses, ["call without a result"]);
+}
+
 /// A summary is inserted before what it kept; when that was is shown to the user alone.
 #[test]
 fn what_a_compaction_kept_was_seen_before_it() {

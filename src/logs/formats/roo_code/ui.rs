@@ -40,6 +40,8 @@ record! {
         cost: Scalar = "cost",
     }
 
+    struct Plan in "roo.shown.plan" { response: String = "response" }
+
     struct Tool in "roo.shown.tool" {
         tool: String = "tool" | "toolName",
         arguments: Arguments = "arguments",
@@ -134,6 +136,8 @@ impl Shown {
 #[derive(Default)]
 pub(super) struct Call {
     time: Option<i64>,
+    /// The place of its reply among the messages, where that is noted.
+    reply: Option<usize>,
     pub(super) usage: Option<Usage>,
     pub(super) thoughts: Vec<String>,
 }
@@ -146,10 +150,11 @@ impl Calls {
         let mut calls: VecDeque<Call> = VecDeque::new();
         for message in shown {
             let time = message.time.unwrap_or_default().time(losses);
+            let reply = message.index.is_some().then(|| message.message() + 1);
             let text = message.text.unwrap_or_default();
             match message.say.as_deref() {
                 Some("api_req_started") => {
-                    calls.push_back(Call { time, usage: request(&text).usage(), thoughts: Vec::new() })
+                    calls.push_back(Call { time, reply, usage: request(&text).usage(), thoughts: Vec::new() })
                 }
                 Some("reasoning") if !text.trim().is_empty() => match calls.back_mut() {
                     Some(call) => call.thoughts.push(text),
@@ -162,11 +167,15 @@ impl Calls {
         Calls(calls)
     }
 
-    /// The call that a reply of this time came from: the last one before it.
-    pub(super) fn before(&mut self, time: Option<i64>, losses: &mut Losses) -> Call {
+    /// The call that the reply came from that is this message: the last one before its time. Cline's messages have none.
+    pub(super) fn before(&mut self, message: usize, time: Option<i64>, losses: &mut Losses) -> Call {
         let mut found = Call::default();
         let mut n_found = 0;
-        while self.0.front().is_some_and(|call| time.is_some() && call.time <= time) {
+        let is_before = |call: &Call| match time {
+            Some(_) => call.time <= time,
+            None => call.reply.is_some_and(|reply| reply <= message),
+        };
+        while self.0.front().is_some_and(is_before) {
             lose(&found, losses);
             found = self.0.pop_front().unwrap_or_default();
             n_found += 1;
@@ -217,21 +226,26 @@ pub(super) fn read_all(shown: Vec<Shown>, draft: &mut Draft) {
                 draft.keep_to(truncations.iter().rposition(stays).map(|n| n as u32 + 1));
                 reply = Some(Reply::begin(request(&text).usage(), draft));
             }
-            "text" if !is_begun => draft.user(text),
+            "text" | "task" if !is_begun => draft.user(text),
             "user_feedback" => {
                 end(draft, &mut reply);
                 draft.user(text);
             }
-            "text" | "completion_result" | "followup" | "reasoning" => {
+            "text" | "completion_result" | "followup" | "plan_mode_respond" | "reasoning" => {
                 let reply = reply.get_or_insert_with(|| Reply::begin(None, draft));
                 match kind.as_str() {
                     "reasoning" => reply.thought(text, draft),
+                    "plan_mode_respond" => reply.text(plan(text), draft),
                     _ => reply.text(text, draft),
                 }
             }
             "tool" | "command" | "use_mcp_server" | "browser_action_launch" => {
-                let call = call(&kind, text);
+                let (call, found) = call(&kind, text);
                 reply.get_or_insert_with(|| Reply::begin(None, draft)).call(call, &mut Vec::new(), draft);
+                if let Some(found) = found {
+                    end(draft, &mut reply);
+                    draft.result(None, None, found, None);
+                }
             }
             "command_output" | "mcp_server_response" | "browser_action_result" => {
                 end(draft, &mut reply);
@@ -251,17 +265,33 @@ pub(super) fn read_all(shown: Vec<Shown>, draft: &mut Draft) {
     }
 }
 
-/// The call that the user was asked to allow.
-fn call(kind: &str, text: String) -> ToolCall {
+/// What the agent says of its plan, which Cline shows with the answers that it offers.
+fn plan(text: String) -> String {
+    serde_json::from_str::<Plan>(&text).ok().and_then(|plan| plan.response).unwrap_or(text)
+}
+
+/// Tools of which the user is shown what they found; of the others `content` is what they were given.
+const FINDERS: [&str; 6] = [
+    "listFilesTopLevel",
+    "listFilesRecursive",
+    "listCodeDefinitionNames",
+    "searchFiles",
+    "codebaseSearch",
+    "webSearch",
+];
+
+/// The call that the user was asked to allow, and what it found.
+fn call(kind: &str, text: String) -> (ToolCall, Option<String>) {
     if kind == "command" {
-        return ToolCall::command(text);
+        return (ToolCall::command(text), None);
     }
     let tool: Option<Embedded<Tool>> = serde_json::from_str(&text).ok();
     match tool.map(|tool| tool.0) {
-        Some(Tool { tool: Some(name), arguments, rest }) => {
+        Some(Tool { tool: Some(name), arguments, mut rest }) => {
+            let found = FINDERS.contains(&name.as_str()).then(|| rest.take_as::<String>("content")).flatten();
             let arguments = arguments.map(|a| a.0).unwrap_or_else(|| rest.into_raw().get().to_owned());
-            ToolCall::new(None, name, arguments)
+            (ToolCall::new(None, name, arguments), found)
         }
-        _ => ToolCall::new(None, kind.to_owned(), text),
+        _ => (ToolCall::new(None, kind.to_owned(), text), None),
     }
 }

@@ -51,6 +51,14 @@ fn outline(format: &'static str, text: &str) -> (crate::trajectory::Trajectory, 
 }
 
 #[test]
+fn chats_in_one_file_are_runs_of_their_own() {
+    let two = [CHAT, &CHAT.replace("\"s1\"", "\"s2\"")].join("\n");
+    let (runs, _) = crate::logs::formats::reading::testing::read("vscode-chat", &[two]);
+    let names: Vec<_> = runs.iter().map(|run| (run.task_id.as_deref().unwrap(), run.steps.len())).collect();
+    assert_eq!(names, [("s1", 13), ("s2", 13)]);
+}
+
+#[test]
 fn a_chat_is_what_the_model_was_sent() {
     let (t, lines, losses) = outline("vscode-chat", CHAT);
     assert_eq!(lines[..12], OUTLINE);

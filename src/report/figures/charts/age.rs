@@ -1,8 +1,9 @@
 //! What is kept by the age of the need: how many turns ago it was last mentioned, and how soon after a compression it came up.
 
 use super::plot::{self, AROUND, Axis, Frame, Scale, Series, heights, is_wide, panels, sheet};
-use super::{Chart, Entry, Input, line, spot};
+use super::{Chart, Entry, Input, line, spot, with_needs};
 use crate::report::figures::canvas::Canvas;
+use crate::report::figures::marker::Style;
 use crate::report::statistics::estimate::Estimate;
 use crate::report::tables::Table;
 use crate::report::tables::summary::VariantSummary;
@@ -58,28 +59,29 @@ impl Part {
         row.stratum(NEED_RETENTION.name, &(self.stratum)(&row.tail, turns))
     }
 
-    fn series(&self, rows: &[&VariantSummary]) -> Vec<Series> {
-        let one = |(i, row): (usize, &&VariantSummary)| {
+    fn series(&self, rows: &[(Style, &VariantSummary)]) -> Vec<Series> {
+        let one = |(style, row): &(Style, &VariantSummary)| {
             let points =
                 self.turns.iter().enumerate().filter_map(|(x, turns)| spot(x, self.of(row, *turns)?));
-            line(i, &row.label, points)
+            line(*style, &row.label, points, true)
         };
-        rows.iter().enumerate().filter_map(one).collect()
+        rows.iter().filter_map(one).collect()
     }
 }
 
 fn chart(input: &Input) -> Result<Chart, String> {
     let rows = input.leading();
+    let looks: Vec<(Style, &VariantSummary)> = rows.iter().map(|row| (input.style(row), *row)).collect();
     let mut parts = parts(&rows);
-    parts.retain(|part| !part.series(&rows).is_empty());
+    parts.retain(|part| !part.series(&looks).is_empty());
     if parts.is_empty() {
         return Err("no variant has enough needs of two ages".to_owned());
     }
     let caption = "The best setting of each strategy, with 95 % intervals. Each point is of all needs at least (left) or at most (right) \
-                   so far away, so that neighbours share needs. `reference_tails` of an experiment adds ages."
+                   so far away, so that neighbours share needs; in brackets how many. `reference_tails` of an experiment adds ages."
         .to_owned();
     let data = data(&parts, &rows);
-    Ok(Chart::new("Needs kept by their age".to_owned(), caption, data, |width| draw(width, &parts, &rows)))
+    Ok(Chart::new("Needs kept by their age".to_owned(), caption, data, |width| draw(width, &parts, &looks)))
 }
 
 fn data(parts: &[Part], rows: &[&VariantSummary]) -> Table {
@@ -105,7 +107,7 @@ fn data(parts: &[Part], rows: &[&VariantSummary]) -> Table {
     t
 }
 
-fn draw(width: f64, parts: &[Part], rows: &[&VariantSummary]) -> Canvas {
+fn draw(width: f64, parts: &[Part], rows: &[(Style, &VariantSummary)]) -> Canvas {
     let mut canvas = sheet(width, "Needs kept by their age");
     let height = AROUND + if is_wide(width) { 110.0 } else { 90.0 };
     let (boxes, end) = panels(width, 0.0, parts.len(), height);
@@ -113,7 +115,11 @@ fn draw(width: f64, parts: &[Part], rows: &[&VariantSummary]) -> Canvas {
     // One scale, so that the parts can be compared.
     let scale = Scale::around(all.iter().flat_map(|series| heights(series)));
     for ((of, part), series) in boxes.into_iter().zip(parts).zip(&all) {
-        let x = Axis::names(part.turns.iter().map(u32::to_string).collect(), part.below);
+        let turns = |turns: &u32| {
+            let needs = rows.iter().filter_map(|(_, row)| Some(part.of(row, *turns)?.n_items));
+            with_needs(&turns.to_string(), needs)
+        };
+        let x = Axis::names(part.turns.iter().map(turns).collect(), part.below);
         let y = Axis::numbers(scale, part.title);
         Frame::draw(&mut canvas, of, &x, &y).series(&mut canvas, series);
     }

@@ -24,8 +24,8 @@ fn chart(input: &Input) -> Result<Chart, String> {
             names.push(name.clone());
         }
     }
-    if names.len() < 2 {
-        return Err("fewer than two scores".to_owned());
+    if names.len() < 3 {
+        return Err("two scores have one correlation, and that stands in agreement.md".to_owned());
     }
     let place = |name: &Option<String>| names.iter().position(|one| Some(one) == name.as_ref());
     let pairs: Vec<(usize, usize, f64)> = rows

@@ -1,6 +1,6 @@
 //! Context size over a session: how the prompt grows, and falls at each compression.
 
-use super::plot::{self, AROUND, Axis, Frame, Scale, Series, Spot, is_wide, panels, sheet, style};
+use super::plot::{self, AROUND, Axis, Frame, Scale, Series, Spot, is_wide, panels, sheet};
 use super::{Chart, Entry, Input};
 use crate::report::figures::canvas::{Canvas, Colour, XY};
 use crate::report::figures::marker::{Style, draw_marker, nothing};
@@ -54,17 +54,17 @@ struct Breath<'a> {
 }
 
 fn chart(input: &Input) -> Result<Chart, String> {
-    let breath = |(i, row): (usize, &'_ VariantSummary)| {
+    let breath = |row: &'_ VariantSummary| {
         let variant = input.run.variants.iter().position(|v| v.variant == row.variant)?;
         let decisions = input.decisions.session[variant].as_slice();
-        (!decisions.is_empty()).then_some((i, variant, decisions))
+        (!decisions.is_empty()).then_some((input.style(row), variant, decisions))
     };
-    let found: Vec<_> = shown(input.summary).enumerate().filter_map(breath).collect();
+    let found: Vec<_> = shown(input.summary).filter_map(breath).collect();
     let all: Vec<Breath> = found
         .into_iter()
-        .map(|(i, variant, decisions)| Breath {
+        .map(|(style, variant, decisions)| Breath {
             name: &input.run.variants[variant].label,
-            style: style(i),
+            style,
             decisions,
         })
         .collect();
@@ -119,7 +119,12 @@ fn draw(width: f64, all: &[Breath]) -> Canvas {
             draw_marker(&mut canvas, frame.at(f64::from(d.turn), d.sent as f64), 2.0, of.style);
         }
     }
-    let series = |name: &str, style| Series { name: name.to_owned(), style, points: Vec::<Spot>::new() };
+    let series = |name: &str, style| Series {
+        name: name.to_owned(),
+        style,
+        points: Vec::<Spot>::new(),
+        has_gaps: false,
+    };
     let mut lines = vec![series("nothing compressed", nothing())];
     lines.extend(all.iter().map(|of| series(of.name, of.style)));
     canvas.height = plot::key_of(&mut canvas, end, std::slice::from_ref(&lines));

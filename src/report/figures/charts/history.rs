@@ -1,9 +1,10 @@
 //! The last nights: what each variant's scores were, and the line below which the gate would have asked questions.
 
-use super::plot::{self, AROUND, Axis, Frame, Scale, Series, Spot, heights, is_wide, panels, sheet, style};
+use super::plot::{self, AROUND, Axis, Frame, Scale, Series, Spot, heights, is_wide, panels, sheet};
 use super::{Table, files};
 use crate::report::figures::canvas::{Canvas, Mark};
-use crate::report::figures::marker::COLOURS;
+use crate::report::figures::marker::{COLOURS, Style, of_lines, styles};
+use crate::scores;
 
 /// More lines are no figure.
 const MOST: usize = 7;
@@ -91,8 +92,10 @@ impl History {
         let scores = self.scores();
         let (boxes, end) =
             panels(width, 0.0, scores.len(), AROUND + if is_wide(width) { 100.0 } else { 80.0 });
-        let nights =
-            self.nights.iter().map(|name| name.get(5..10).unwrap_or(name).to_owned()).collect::<Vec<_>>();
+        let nights = dates(&self.nights);
+        let strategy = |name: &'_ str| name.split(['(', ' ']).next().unwrap_or_default().to_owned();
+        let families: Vec<String> = self.lines.iter().map(|line| strategy(&line.variant)).collect();
+        let looks = of_lines(shown, &styles(families.iter().map(|name| (name.as_str(), false))));
         let mut all = Vec::new();
         for (of, score) in boxes.into_iter().zip(&scores) {
             let lines: Vec<(usize, &Line)> = self
@@ -101,9 +104,10 @@ impl History {
                 .filter(|line| line.score == *score)
                 .filter_map(|line| Some((shown.iter().position(|name| *name == line.variant)?, line)))
                 .collect();
-            let series: Vec<Series> = lines.iter().map(|(i, line)| series(*i, line)).collect();
+            let series: Vec<Series> = lines.iter().map(|(i, line)| series(looks[*i], line)).collect();
             let gates = lines.iter().flat_map(|(_, line)| line.points.iter().filter_map(|p| p.gate));
-            let y = Axis::numbers(Scale::around(heights(&series).chain(gates)), &score.replace('_', " "));
+            let title = scores::find(score).map_or_else(|| (*score).to_owned(), |of| of.called());
+            let y = Axis::numbers(Scale::around(heights(&series).chain(gates)), &title);
             let frame = Frame::draw(&mut canvas, of, &Axis::names(nights.clone(), "night"), &y);
             frame.series(&mut canvas, &series);
             for (i, line) in lines {
@@ -111,7 +115,7 @@ impl History {
                     let at = frame.at(point.night as f64, point.value);
                     if let Some(gate) = point.gate {
                         let (x, y) = frame.at(point.night as f64, gate);
-                        canvas.line(&[(x - 4.0, y), (x + 4.0, y)], 1.2, style(i).colour.lighter(0.35));
+                        canvas.line(&[(x - 4.0, y), (x + 4.0, y)], 1.2, looks[i].colour.lighter(0.35));
                     }
                     if point.worse {
                         ring(&mut canvas, at);
@@ -129,9 +133,22 @@ impl History {
     }
 }
 
-fn series(i: usize, line: &Line) -> Series {
+/// The day of each night; with its time where a day has several.
+fn dates(nights: &[String]) -> Vec<String> {
+    let day = |name: &str| name.get(5..10).map(str::to_owned);
+    let date = |name: &String| {
+        let day_of = day(name)?;
+        match nights.iter().filter(|other| day(other).as_ref() == Some(&day_of)).count() {
+            1 => Some(day_of),
+            _ => Some(format!("{day_of} {}:{}", name.get(11..13)?, name.get(13..15)?)),
+        }
+    };
+    nights.iter().map(|name| date(name).unwrap_or_else(|| name.clone())).collect()
+}
+
+fn series(style: Style, line: &Line) -> Series {
     let points = line.points.iter().map(|p| Spot { x: p.night as f64, y: p.value, interval: None });
-    Series { name: line.variant.clone(), style: style(i), points: points.collect() }
+    Series { name: line.variant.clone(), style, points: points.collect(), has_gaps: false }
 }
 
 /// Around what got worse.
@@ -148,6 +165,12 @@ fn ring(canvas: &mut Canvas, (x, y): (f64, f64)) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nights_of_one_day_have_their_times() {
+        let nights = ["2026-01-01-030000", "2026-01-02-030000", "2026-01-02-151500"].map(str::to_owned);
+        assert_eq!(dates(&nights), ["01-01", "01-02 03:00", "01-02 15:15"]);
+    }
 
     #[test]
     fn what_got_worse_is_drawn_however_many_variants_there_are() {

@@ -12,12 +12,14 @@ pub(crate) mod history;
 mod money;
 mod plot;
 mod rounds;
+mod settings;
 mod sources;
 mod sweep;
 
 use rayon::prelude::*;
 
 use super::canvas::Canvas;
+use super::marker::Style;
 use crate::report::load::{Decisions, Run};
 use crate::report::statistics::estimate::Estimate;
 use crate::report::tables::summary::{Summary, VariantSummary, metric};
@@ -25,7 +27,8 @@ use crate::report::tables::{Cells, Table};
 use crate::scores::money::TOKEN_SAVINGS;
 pub(crate) use breathing::session;
 pub(crate) use plot::WIDTHS;
-use plot::{Series, Spot, style};
+use plot::{Series, Spot};
+pub(crate) use settings::{Drawn, settings};
 
 /// What charts are drawn from.
 pub(crate) struct Input<'a> {
@@ -129,6 +132,11 @@ impl<'a> Input<'a> {
         rows
     }
 
+    /// How a variant looks in every figure.
+    fn style(&self, row: &VariantSummary) -> Style {
+        self.summary.styles()[&self.summary.family(row)]
+    }
+
     fn table(&self, name: &str) -> Option<&'a Table> {
         self.tables.iter().find(|table| table.name == name).copied()
     }
@@ -161,8 +169,30 @@ fn spot(x: usize, of: &Estimate) -> Option<Spot> {
     Some(Spot { x: x as f64, y: of.value?, interval: of.interval })
 }
 
-/// A series that has at least two points.
-fn line(i: usize, name: &str, points: impl Iterator<Item = Spot>) -> Option<Series> {
+/// A series that has at least two points. Of one that `has_gaps` places without a point say that there was too little, and no line goes
+/// over them.
+fn line(style: Style, name: &str, points: impl Iterator<Item = Spot>, has_gaps: bool) -> Option<Series> {
     let points: Vec<Spot> = points.collect();
-    (points.len() > 1).then(|| Series { name: name.to_owned(), style: style(i), points })
+    (points.len() > 1).then(|| Series { name: name.to_owned(), style, points, has_gaps })
+}
+
+/// A place with how many needs stand behind its points: `2 (36-120)`, `2 (36)`; the place alone where nothing does.
+fn with_needs(place: &str, needs: impl Iterator<Item = u64>) -> String {
+    let all: Vec<u64> = needs.filter(|n| *n > 0).collect();
+    match (all.iter().min(), all.iter().max()) {
+        (Some(least), Some(most)) if least < most => format!("{place} ({least}-{most})"),
+        (Some(n), _) => format!("{place} ({n})"),
+        _ => place.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_say_how_many_needs_stand_behind_them() {
+        let told = |needs: &[u64]| with_needs("2", needs.iter().copied());
+        assert_eq!([told(&[]), told(&[0, 36]), told(&[120, 36])], ["2", "2 (36)", "2 (36-120)"]);
+    }
 }

@@ -5,7 +5,7 @@ use super::{Chart, Entry, Input};
 use crate::report::figures::canvas::{Anchor, BLUE, CAP_EM, Canvas, Colour, INK, fitted, text_width};
 use crate::report::figures::labels::Rect;
 use crate::report::figures::marker::{COLOURS, GREY};
-use crate::report::load::{Prices, Spent};
+use crate::report::load::{Event, Prices, Spent};
 use crate::report::tables::summary::{VariantSummary, metric};
 use crate::report::tables::{Table, fixed};
 use crate::scores::money::NET_SAVINGS;
@@ -85,19 +85,16 @@ fn bill(input: &Input, row: &VariantSummary, prices: &Prices) -> Option<Bill> {
     let (variant, spent) = spent(input, row)?;
     let whole: f64 = prompt(prices, spent.full, spent.cached_full, spent.output).iter().sum();
     let [read, written, answers] = prompt(prices, spent.sent, spent.cached_sent, spent.output);
-    let mut asked = spent.recall;
-    for more in input.run.events[variant]
-        .iter()
-        .map(|event| event.model_tokens)
-        .chain([input.run.cells[variant].trigger_tokens])
-    {
+    let mut asked = spent.recall.map(|tokens| tokens as f64);
+    let events = input.run.events[variant].iter();
+    let weighted = |event: &Event| event.model_tokens.map(|tokens| event.weight * tokens as f64);
+    for more in events.map(weighted).chain([input.run.cells[variant].trigger_tokens]) {
         asked = [asked[0] + more[0], asked[1] + more[1]];
     }
-    let compressor = prices.fresh * asked[0] as f64 + prices.output * asked[1] as f64;
+    let compressor = prices.fresh * asked[0] + prices.output * asked[1];
     // What net savings count beside prompts and compressor is rework.
     let net = row.estimates[metric(NET_SAVINGS.name)].value;
-    let tokens =
-        |net: f64| (1.0 - net) * spent.full as f64 - spent.sent as f64 - (asked[0] + asked[1]) as f64;
+    let tokens = |net: f64| (1.0 - net) * spent.full as f64 - spent.sent as f64 - (asked[0] + asked[1]);
     let rework = prices.cache_write * net.map_or(0.0, tokens).max(0.0);
     let parts = [read, written, answers, compressor, rework].map(|cost| cost / whole);
     (whole > 0.0).then(|| Bill { name: row.label.clone(), parts })

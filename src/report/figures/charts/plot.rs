@@ -4,7 +4,7 @@ use crate::report::figures::canvas::{
     Anchor, BLUE, CAP_EM, Canvas, Colour, INK, Mark, XY, fitted, text_width, wrapped,
 };
 use crate::report::figures::labels::Rect;
-use crate::report::figures::marker::{GREY, Style, draw_marker, nth};
+use crate::report::figures::marker::{GREY, Style, draw_marker};
 use crate::report::figures::parts;
 use crate::report::lines::MODEL_FREE;
 use crate::report::tables::fixed;
@@ -127,10 +127,15 @@ impl Frame {
     /// Draws the axes into a box.
     pub(super) fn draw(canvas: &mut Canvas, outer: Rect, x: &Axis, y: &Axis) -> Self {
         let labels = y.ticks.iter().map(|(_, text)| text_width(text, SIZE)).fold(0.0, f64::max);
+        // What stands below the last tick ends within the box.
+        let last = x.ticks.last().map_or(0.0, |(at, text)| {
+            let inside = (1.0 - x.scale.share(*at)) * (outer.x1 - outer.x0 - labels);
+            text_width(text, SIZE) / 2.0 + 1.0 - inside
+        });
         let area = Rect {
             x0: outer.x0 + labels + 5.0,
             y0: outer.y0 + 15.0,
-            x1: outer.x1 - 6.0,
+            x1: outer.x1 - last.max(6.0),
             y1: outer.y1 - 25.0,
         };
         let frame = Frame { area, x: x.scale, y: y.scale };
@@ -185,7 +190,14 @@ impl Frame {
                 }
             }
             let places: Vec<XY> = series.points.iter().map(|point| place(i, point)).collect();
-            canvas.line(&places, 0.9, series.style.colour);
+            let is_next = |a: usize| series.points[a + 1].x - series.points[a].x < 1.5;
+            if !series.has_gaps {
+                canvas.line(&places, 0.9, series.style.colour);
+                continue;
+            }
+            for (_, pair) in places.windows(2).enumerate().filter(|(a, _)| is_next(*a)) {
+                canvas.line(pair, 0.9, series.style.colour);
+            }
         }
         for (i, series) in all.iter().enumerate() {
             series.points.iter().for_each(|p| draw_marker(canvas, place(i, p), RADIUS, series.style));
@@ -198,6 +210,8 @@ pub(super) struct Series {
     pub(super) name: String,
     pub(super) style: Style,
     pub(super) points: Vec<Spot>,
+    /// Whether a place without a point breaks the line.
+    pub(super) has_gaps: bool,
 }
 
 pub(super) struct Spot {
@@ -264,11 +278,6 @@ pub(super) fn key(canvas: &mut Canvas, top: f64, entries: &[(Style, &str)]) -> f
     }
     let end = top + rows as f64 * LINE;
     told.map_or(end, |told| note(canvas, end, &told))
-}
-
-/// The style of the line at a place.
-pub(super) fn style(i: usize) -> Style {
-    nth(i)
 }
 
 /// Coloured squares with their words, side by side while there is room; where they end.
@@ -368,6 +377,7 @@ impl Cells<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::figures::marker::nth;
 
     #[test]
     fn scales_begin_and_end_at_round_numbers() {
@@ -397,6 +407,34 @@ mod tests {
         for differ in [["mask @ tokens", "mask @ turns(n=1)"], ["full", "mask @ tokens"]] {
             assert_eq!(shared(&differ), (differ.map(str::to_owned).to_vec(), None));
         }
+    }
+
+    /// Where there was too little to tell, no line says how it went.
+    #[test]
+    fn no_line_goes_over_a_missing_point() {
+        let lines = |places: &[f64], has_gaps| {
+            let points = places.iter().map(|&x| Spot { x, y: 0.5, interval: None }).collect();
+            let series = Series { name: "a".to_owned(), style: nth(0), points, has_gaps };
+            let mut canvas = sheet(240.0, "");
+            let outer = Rect { x0: 0.0, y0: 0.0, x1: 240.0, y1: 100.0 };
+            let x = Axis::names(["1", "2", "a long name of the last"].map(str::to_owned).to_vec(), "");
+            let y = Axis::numbers(Scale::around([0.0, 1.0].into_iter()), "");
+            Frame::draw(&mut canvas, outer, &x, &y).series(&mut canvas, &[series]);
+            let ends = canvas.marks.iter().filter_map(|mark| match mark {
+                Mark::Text { at, text, .. } if text.starts_with("a long") => {
+                    Some(at.0 + text_width(text, SIZE) / 2.0)
+                }
+                _ => None,
+            });
+            assert!(ends.max_by(f64::total_cmp).unwrap() <= 240.0, "it ends within the sheet");
+            let is_ours =
+                |mark: &&Mark| matches!(mark, Mark::Line { colour, .. } if *colour == nth(0).colour);
+            canvas.marks.iter().filter(is_ours).count()
+        };
+        assert_eq!(
+            [lines(&[0.0, 1.0], true), lines(&[0.0, 2.0], true), lines(&[0.0, 2.0], false)],
+            [1, 0, 1]
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What is kept by the number of compressions before the need.
 
 use super::plot::{self, AROUND, Axis, Frame, Scale, Series, heights, is_wide, panels, sheet};
-use super::{Chart, Entry, Input, line, spot};
+use super::{Chart, Entry, Input, line, spot, with_needs};
 use crate::report::statistics::estimate::Estimate;
 use crate::report::tables::Table;
 use crate::report::tables::summary::VariantSummary;
@@ -18,26 +18,30 @@ fn of(row: &VariantSummary, round: u32) -> Option<&Estimate> {
 
 fn chart(input: &Input) -> Result<Chart, String> {
     let rows = input.leading();
-    let series = |(i, row): (usize, &&VariantSummary)| {
-        line(i, &row.label, ROUNDS.iter().enumerate().filter_map(|(x, round)| spot(x, of(row, *round)?)))
+    let series = |row: &&VariantSummary| {
+        let points = ROUNDS.iter().enumerate().filter_map(|(x, round)| spot(x, of(row, *round)?));
+        line(input.style(row), &row.label, points, true)
     };
-    let series: Vec<Series> = rows.iter().enumerate().filter_map(series).collect();
+    let series: Vec<Series> = rows.iter().filter_map(series).collect();
     if series.is_empty() {
         return Err("no variant has enough needs after one compression and after two".to_owned());
     }
     let n_rounds =
         series.iter().flat_map(|one| &one.points).map(|point| point.x as usize + 1).max().unwrap_or(0);
     let caption = "Of the needs that a compression had put at risk, those kept, by how many compressions stood before the need. The best \
-                   setting of each strategy, with 95 % intervals; other sessions stand behind later rounds."
+                   setting of each strategy, with 95 % intervals; other sessions stand behind later rounds. Where a round has too few needs for a share it has no point, and no \
+                   line goes over it."
         .to_owned();
     Ok(Chart::new("Needs kept by round of compression".to_owned(), caption, data(&rows), |width| {
         let mut canvas = sheet(width, "Needs kept by round of compression");
         let height = AROUND + if is_wide(width) { 130.0 } else { 100.0 };
         let (boxes, end) = panels(width.min(330.0), 0.0, 1, height);
-        let x = Axis::names(
-            ROUNDS[..n_rounds].iter().map(u32::to_string).collect(),
-            "compressions before the need",
-        );
+        let round = |round: &u32| {
+            let needs = rows.iter().filter_map(|row| Some(of(row, *round)?.n_items));
+            with_needs(&round.to_string(), needs)
+        };
+        let rounds = ROUNDS[..n_rounds].iter().map(round).collect();
+        let x = Axis::names(rounds, "compressions before the need (needs behind it)");
         let y = Axis::numbers(Scale::around(heights(&series)), "needs kept, of those put at risk");
         Frame::draw(&mut canvas, boxes[0], &x, &y).series(&mut canvas, &series);
         canvas.height = plot::key_of(&mut canvas, end, std::slice::from_ref(&series));

@@ -49,9 +49,23 @@ fn chart(input: &Input) -> Result<Chart, String> {
     }
     let title = "Needs kept over tokens saved, by source";
     let caption = "The headline for each format of log: the best setting of each strategy, with 95 % intervals. All plots have one scale.";
+    let looks: Vec<(Style, &str)> = rows.iter().map(|row| (input.style(row), row.label.as_str())).collect();
+    let left_out = left_out(input, &sources);
     Ok(Chart::new(title.to_owned(), caption.to_owned(), data(&sources, &rows), |width| {
-        draw(width, title, &sources, &rows)
+        draw(width, title, &sources, (&looks, &left_out))
     }))
+}
+
+/// The formats without a plot, in words; empty where all have one.
+fn left_out(input: &Input, sources: &[Source]) -> String {
+    let first = input.summary.rows.first().map_or("", |row| row.variant.as_str());
+    let others =
+        input.summary.by_source(first).filter(|(format, ..)| sources.iter().all(|s| s.format != *format));
+    let told: Vec<String> = others.map(|(format, n, _)| format!("{format} ({n})")).collect();
+    match told.is_empty() {
+        true => String::new(),
+        false => format!("; without a plot, for too few needs or runs: {}", told.join(", ")),
+    }
 }
 
 fn data(sources: &[Source], rows: &[&VariantSummary]) -> Table {
@@ -74,7 +88,7 @@ fn data(sources: &[Source], rows: &[&VariantSummary]) -> Table {
     t
 }
 
-fn draw(width: f64, title: &str, sources: &[Source], rows: &[&VariantSummary]) -> Canvas {
+fn draw(width: f64, title: &str, sources: &[Source], (looks, left_out): (&[(Style, &str)], &str)) -> Canvas {
     let mut canvas = sheet(width, title);
     let columns = sources.len().min(if is_wide(width) { 4 } else { 2 });
     let (wide, high) = ((width - GAP * (columns - 1) as f64) / columns as f64, AROUND + 78.0);
@@ -93,7 +107,7 @@ fn draw(width: f64, title: &str, sources: &[Source], rows: &[&VariantSummary]) -
         let frame = Frame::draw(&mut canvas, Rect { x0, y0, x1: x0 + wide, y1: end }, &x, &y);
         for (i, [saved, kept]) in &source.points {
             let (Some(saved_value), Some(kept_value)) = (saved.value, kept.value) else { continue };
-            let pale = plot::style(*i).colour.lighter(0.45);
+            let pale = looks[*i].0.colour.lighter(0.45);
             if let Some((lo, hi)) = saved.interval {
                 canvas.line(&[frame.at(lo, kept_value), frame.at(hi, kept_value)], 0.6, pale);
             }
@@ -103,14 +117,13 @@ fn draw(width: f64, title: &str, sources: &[Source], rows: &[&VariantSummary]) -
         }
         for (i, [saved, kept]) in &source.points {
             if let (Some(x), Some(y)) = (saved.value, kept.value) {
-                draw_marker(&mut canvas, frame.at(x, y), plot::RADIUS, plot::style(*i));
+                draw_marker(&mut canvas, frame.at(x, y), plot::RADIUS, looks[*i].0);
             }
         }
     }
     let is_drawn = |i: &usize| sources.iter().any(|source| source.points.iter().any(|(of, _)| of == i));
-    let names: Vec<(Style, &str)> =
-        (0..rows.len()).filter(is_drawn).map(|i| (plot::style(i), rows[i].label.as_str())).collect();
-    let end = note(&mut canvas, end, "up: needs kept, the same needs for all variants");
+    let names: Vec<(Style, &str)> = (0..looks.len()).filter(is_drawn).map(|i| looks[i]).collect();
+    let end = note(&mut canvas, end, &format!("up: needs kept, the same needs for all variants{left_out}"));
     canvas.height = plot::key(&mut canvas, end + 1.0, &names);
     canvas
 }

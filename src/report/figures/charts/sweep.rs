@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::plot::{self, AROUND, Axis, Frame, Scale, Series, heights, is_wide, panels, sheet};
 use super::{Chart, Entry, Input, kept_and_saved, line, spot};
 use crate::report::figures::canvas::Canvas;
+use crate::report::figures::marker::{Style, of_lines};
 use crate::report::statistics::estimate::Estimate;
 use crate::report::tables::{Table, fixed};
 use crate::store::VariantRow;
@@ -44,7 +45,9 @@ fn chart(input: &Input) -> Result<Chart, String> {
         "What {} does to what is kept and to what is saved, all else the same, with 95 % intervals. Values stand at equal distances.{more}",
         sweep.name
     );
-    Ok(Chart::new(format!("Sweep of {}", sweep.name), caption, data, |width| draw(width, &sweep)))
+    let names: Vec<&str> = sweep.lines.iter().map(|(name, _)| name.as_str()).collect();
+    let looks = of_lines(&names, &input.summary.styles());
+    Ok(Chart::new(format!("Sweep of {}", sweep.name), caption, data, |width| draw(width, &sweep, &looks)))
 }
 
 /// A number among the settings of a variant.
@@ -145,13 +148,13 @@ fn data(sweep: &Sweep) -> Table {
     t
 }
 
-fn draw(width: f64, sweep: &Sweep) -> Canvas {
+fn draw(width: f64, sweep: &Sweep, looks: &[Style]) -> Canvas {
     let mut canvas = sheet(width, &format!("Needs kept and tokens saved over {}", sweep.name));
     let names =
         || sweep.values.iter().map(|value| fixed(*value, if value.fract() == 0.0 { 0 } else { 2 })).collect();
     let series = |which: usize| -> Vec<Series> {
         let points = |(i, (name, points)): (usize, &(String, Points))| {
-            line(i, name, points.iter().filter_map(|(place, of)| spot(*place, of[which])))
+            line(looks[i], name, points.iter().filter_map(|(place, of)| spot(*place, of[which])), false)
         };
         sweep.lines.iter().enumerate().filter_map(points).collect()
     };

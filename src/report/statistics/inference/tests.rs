@@ -9,7 +9,11 @@ use super::*;
 fn pooled(clusters: &[[f64; 2]], strata: Vec<u32>) -> Resampled {
     let ratio = |s: &[f64; 2]| ratio(s[0], s[1]);
     let scale = scale_of(Scale::Share, clusters.iter());
-    Resampled { n_items: 1_000, ..Resampled::of(scale, clusters, strata.into(), ratio, |s| s[1]) }
+    Resampled { n_items: 1_000, ..Resampled::of(scale, clusters, endless(&strata).into(), ratio, |s| s[1]) }
+}
+
+fn endless(strata: &[u32]) -> Vec<DrawnFrom> {
+    strata.iter().map(|&stratum| stratum.into()).collect()
 }
 
 fn close(a: f64, b: f64, tolerance: f64) {
@@ -54,12 +58,12 @@ fn clusters_that_agree_have_no_width_of_zero() {
 fn below_the_minimum_nothing_is_told_but_counts() {
     // 3 of 4 in one cluster: (4 * 3 + 90)^2 / (4 * 9 + 8100).
     let lopsided = [[9.0, 90.0], [1.0, 3.0], [1.0, 3.0], [1.0, 3.0], [1.0, 3.0]];
-    let of = pooled(&lopsided, vec![0; 5]);
+    let of = Resampled { n_kept: Some(900), ..pooled(&lopsided, vec![0; 5]) };
     close(of.n_eff, 102.0 * 102.0 / 8_136.0, 1e-12);
     let e = of.estimate();
     assert_eq!((e.value, e.interval, of.p_value()), (None, None, None));
     assert_eq!(e.reason.as_deref(), Some("n_eff is 1.28, under 4"));
-    assert_eq!(e.counted.unwrap().n, 1_000);
+    assert_eq!(e.counted.map(|c| (c.kept, c.n)), Some((900, 1_000)));
     let tokens = Resampled { scale: Scale::Amount, ..of };
     assert_eq!((tokens.estimate().value, tokens.estimate().interval), (Some(13.0 / 102.0), None));
     let empty = pooled(&[], vec![]).estimate();
@@ -68,12 +72,16 @@ fn below_the_minimum_nothing_is_told_but_counts() {
 
 #[test]
 fn lone_strata_are_taken_together() {
-    let of = |of: &[u32]| strata(of, &vec![true; of.len()]);
+    let of = |of: &[u32], counts: &[bool]| -> Vec<Vec<usize>> {
+        strata(&endless(of), counts).into_iter().map(|stratum| stratum.clusters).collect()
+    };
+    let counting = of;
+    let of = |strata: &[u32]| of(strata, &vec![true; strata.len()]);
     assert_eq!(of(&[0, 0, 1, 2, 0]), [vec![0, 1, 4], vec![2, 3]]);
     assert_eq!(of(&[0, 0, 1]), [vec![0, 1, 2]]);
     assert_eq!(of(&[0, 1, 0, 1]), [vec![0, 2], vec![1, 3]]);
     assert_eq!(of(&[7]), [vec![0]]);
-    assert_eq!(strata(&[0, 0, 1], &[true, false, false]), [vec![0]]);
+    assert_eq!(counting(&[0, 0, 1], &[true, false, false]), [vec![0]]);
     // 1 and 3 of stratum 0, 10 and 14 of 1, bottoms 1: the mean is 7, its variance
     // (n / N)^2 s^2 / n each: 1/4 * 2 / 2 + 1/4 * 8 / 2.
     let clusters = [1.0, 3.0, 10.0, 14.0].map(|x| [x, 1.0]);
@@ -120,7 +128,7 @@ fn study(rng: &mut ChaCha8Rng, n: usize, per_stratum: Option<usize>) -> Study {
 
 fn bca(clusters: &[[f64; 2]], of: &Resampled, seed: u64) -> Option<(f64, f64)> {
     let resampling = Resampling { seed, resamples: 400 };
-    let mut drawn = Drawn::new(resampling, strata(&of.strata, &of.counts));
+    let mut drawn = Drawn::new(resampling, strata(&of.drawn, &of.counts));
     let mut draw = || {
         let sums = sum(drawn.resample().iter().map(|&c| &clusters[c]));
         ratio(sums[0], sums[1]).unwrap_or(f64::NAN)

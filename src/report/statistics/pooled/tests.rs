@@ -22,6 +22,7 @@ fn score(trajectory: u32, value: f64, floor: f64, ceiling: f64, weight: f64) -> 
         chance: Some(0.2),
         weight,
         n: weight as u64,
+        n_kept: None,
     }
 }
 
@@ -34,7 +35,8 @@ fn with<T>(rows: Vec<(&str, &str, Vec<Score>)>, read: impl FnOnce(&Scores) -> T)
     read(&Scores {
         sets: &Sets::of(&rows),
         rows: &rows,
-        strata: &[0; 40],
+        drawn: &[DrawnFrom::from(0); 40],
+        weights: &[1.0; 40],
         clusters: &clusters,
         only: None,
         resampling: RESAMPLING,
@@ -79,15 +81,38 @@ fn pooling_is_weighted_and_skips_what_is_undefined() {
     });
 }
 
-/// 12.8 of 16 needs.
+/// Half of the weight of three sessions is lost, in 3 of 30 needs: the count is that of the needs.
+#[test]
+fn needs_that_share_a_weight_are_counted_one_by_one() {
+    let of = |t: u32, kept: u64| Score { n: 10, n_kept: Some(kept), ..score(t, 0.5, 0.4, 0.6, 2.0) };
+    with(vec![(NEED_RETENTION.name, COMMON, vec![of(0, 10), of(1, 9), of(2, 8)])], |s| {
+        let e = s.pooled(NEED_RETENTION.name, &s.sets.common, Field::Value);
+        let counted = e.counted.unwrap();
+        assert_eq!((counted.kept, counted.n, e.n_lost()), (27, 30, Some(3)));
+        let floor = s.pooled(NEED_RETENTION.name, &s.sets.common, Field::Floor);
+        assert_eq!((floor.counted, floor.n_lost()), (None, None), "random lines are no count");
+        assert_eq!(s.lost_of(NEED_RETENTION.name, COMMON), (3.0, 30.0));
+        assert_eq!(s.worst(NEED_RETENTION.name, COMMON), Some((2, 2.0)));
+        close(s.lost(NEED_RETENTION.name, COMMON).value, 3.0 / 40.0);
+    });
+    // Where nobody counted there is none.
+    let of = |t| Score { n: 10, ..score(t, 0.5, 0.4, 0.6, 2.0) };
+    with(vec![(NEED_RETENTION.name, COMMON, (0..3).map(of).collect())], |s| {
+        assert_eq!(s.pooled(NEED_RETENTION.name, &s.sets.common, Field::Value).counted, None);
+        assert_eq!(s.lost_of(NEED_RETENTION.name, COMMON), (3.0, 6.0));
+    });
+}
+
+/// 16 needs, all of which were kept.
 #[test]
 fn below_the_minimum_needs_are_counted() {
-    with(vec![(NEED_RETENTION.name, COMMON, uneven(1.0))], |s| {
+    let whole = uneven(1.0).into_iter().map(|row| Score { n_kept: Some(row.n), ..row }).collect();
+    with(vec![(NEED_RETENTION.name, COMMON, whole)], |s| {
         let e = s.pooled(NEED_RETENTION.name, &s.sets.common, Field::Value);
         assert_eq!((e.value, e.interval), (None, None));
         assert_eq!(e.reason.as_deref(), Some("16 items, fewer than 30"));
         let counted = e.counted.unwrap();
-        assert_eq!((counted.kept, counted.n), (13, 16));
+        assert_eq!((counted.kept, counted.n), (16, 16));
         assert!(s.corrected(NEED_RETENTION.name, &s.sets.common).value.is_none());
     });
     // 0 of 3, in 3 clusters: Wilson's interval.

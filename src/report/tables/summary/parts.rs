@@ -93,6 +93,7 @@ mod tests {
             is_cached_an_hour: false,
             source_key: String::new(),
             content: String::new(),
+            weight: 1.0,
         }
     }
 

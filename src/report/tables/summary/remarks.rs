@@ -46,6 +46,7 @@ pub(super) fn remarks(summary: &Summary) -> Vec<String> {
 /// On how many clusters the figures rest.
 fn sample_remarks(summary: &Summary) -> Vec<String> {
     let mut remarks = Vec::new();
+    remarks.extend(summary.sampled());
     let common = metric("need_retention_common");
     let estimates = || summary.main_rows().map(|r| &r.estimates[common]).filter(|e| e.n_eff.is_some());
     let n_below = estimates().filter(|e| e.value.is_none()).count();

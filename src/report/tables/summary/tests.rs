@@ -21,6 +21,7 @@ fn the_median_of_kaplan_and_meier_counts_the_censored() {
 fn events_add_up() {
     let event = |break_even_turns, kept_tokens| Event {
         trajectory: 0,
+        weight: 1.0,
         tokens_before: 0,
         break_even_turns,
         decisions_left: 9,

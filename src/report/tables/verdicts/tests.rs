@@ -18,6 +18,7 @@ fn trajectories(n: usize) -> Vec<Trajectory> {
             is_cached_an_hour: false,
             source_key: String::new(),
             content: String::new(),
+            weight: 1.0,
         })
         .collect()
 }
@@ -233,6 +234,7 @@ fn compressions_that_paid_are_counted_after_kaplan_and_meier() {
     let events = [(Some(1), 9), (Some(3), 9), (Some(9), 9), (None, 2), (None, 9)];
     let event = |(t, (break_even_turns, decisions_left)): (usize, &(Option<u32>, u32))| Event {
         trajectory: t as u32,
+        weight: 1.0,
         tokens_before: 0,
         break_even_turns: *break_even_turns,
         decisions_left: *decisions_left,

@@ -1,0 +1,187 @@
+//! The table of what costs less than the reference, and what it loses.
+
+use indicatif::HumanCount;
+
+use super::super::count;
+use super::super::page::{Block, percent};
+use super::answer::{Answer, none};
+use crate::advice::Compared;
+
+/// Policies that are shown.
+const SHOWN: usize = 8;
+
+impl Answer {
+    /// What else there is: cheaper by so much, at so many needs more.
+    pub(super) fn frontier(&self) -> Vec<Block> {
+        let cheaper: Vec<&Compared> = self.advice.all.iter().filter(|of| of.is_cheaper()).collect();
+        let n = cheaper.len();
+        if n == 0 {
+            return Vec::new();
+        }
+        // Who costs more and loses no less is no choice.
+        let mut least = f64::INFINITY;
+        let mut shown: Vec<&Compared> = cheaper.iter().copied().filter(|of| of.is_over_no_more()).collect();
+        let n_fit = shown.len();
+        shown.retain(|of| {
+            let value = of.at_best.as_ref().unwrap_or(&of.excess).value.unwrap_or(f64::INFINITY);
+            let is_better = value < least;
+            least = least.min(value);
+            is_better
+        });
+        shown.truncate(SHOWN);
+        if shown.is_empty() {
+            let why = if n_fit == 0 {
+                "have more prompts over the window than it"
+            } else {
+                "lose what no need tells of"
+            };
+            let all = count(n as u64, "policy");
+            return vec![Block::Text(format!(
+                "\nNo table: {all} cost less than the reference, and {why} (`--json` has all).\n"
+            ))];
+        }
+        // Of the ends of a bracket neither is what a product loses: there the break-even share tells.
+        let is_bracket = shown.iter().any(|of| of.break_even.is_some());
+        let is_told = shown.iter().any(|of| of.break_even.is_none());
+        let ends = [(is_told, "loses more"), (is_bracket, "breaks even at")].into_iter().filter(|of| of.0);
+        let mut head =
+            ["policy", "costs less", "billed tokens less", "over the window", "affected", "needs lost"]
+                .to_vec();
+        head.extend(ends.map(|(_, name)| name));
+        head.push("told");
+        let mut rows = vec![head.into_iter().map(str::to_owned).collect()];
+        rows.extend(shown.iter().map(|of| self.cells(of, [is_told, is_bracket])));
+        vec![
+            Block::Text(format!(
+                "\nPolicies that cost less than the reference, over all {}:\n",
+                count(self.n_sessions as u64, "session")
+            )),
+            Block::Table { rows, spare: vec![4, 2, 3, 5] },
+            Block::Text(self.notes(&shown, is_bracket, [n - n_fit, n_fit - shown.len()])),
+        ]
+    }
+
+    /// The row of one that costs less; whether it has a cell for what it loses more, and for where it breaks even.
+    fn cells(&self, of: &Compared, [is_told, is_bracket]: [bool; 2]) -> Vec<String> {
+        let excess = &of.excess;
+        let range = excess.bounds().map_or_else(String::new, |(lo, hi)| format!(" [{lo:+.2}, {hi:+.2}]"));
+        let best = of.at_best.as_ref().map(|best| (best.lost[0], best.value.unwrap_or(0.0)));
+        let more = match best {
+            Some((_, best)) => format!("{best:+.2} to {:+.2}", excess.value.unwrap_or(0.0)),
+            None => excess.value.map_or_else(none, |value| format!("{value:+.2}{range}")),
+        };
+        let even = match of.break_even {
+            None => none(),
+            Some((share, _)) if share <= 0.0 => "below 0".to_owned(),
+            Some((share, lower)) => {
+                format!("{share:.2}{}", lower.map_or_else(String::new, |l| format!(" (surely {l:.2})")))
+            }
+        };
+        let more = if of.break_even.is_some() { none() } else { more };
+        let lost = format!("{:.0} of {:.0}", excess.lost[0], excess.weight);
+        let mut cells = vec![
+            self.dish(of).name.clone(),
+            of.saved[2].map_or_else(none, percent),
+            of.saved[1].map_or_else(none, percent),
+            of.over().map_or_else(none, percent),
+            HumanCount(excess.n_affected as u64).to_string(),
+            best.map_or_else(String::new, |(lost, _)| format!("{lost:.0} to ")) + &lost,
+        ];
+        cells.extend([(is_told, more), (is_bracket, even)].into_iter().filter(|of| of.0).map(|of| of.1));
+        cells.push(self.told(of).to_owned());
+        cells
+    }
+
+    /// What the words of the table mean, and how many are not in it: with more prompts over the window, and no better than a cheaper one.
+    fn notes(&self, shown: &[&Compared], is_bracket: bool, [n_over, n_more]: [usize; 2]) -> String {
+        let mut text = "\nA need is something the agent used that it had last seen more than 3 turns before; of the needs whose text was compressed so many are lost, those of one turn count as one.".to_owned();
+        if shown.iter().any(|of| of.break_even.is_none()) {
+            text += " Loses more: than the reference, as a share of all such needs that either could lose, with one-sided 95 % bounds.";
+        }
+        if is_bracket {
+            text += " Breaks even: the share of what the product's summaries replace that they have to keep to lose as little, and the least it surely is (95 %). Not worse: that is more than they surely keep.";
+        }
+        if is_bracket && shown.iter().any(|of| of.break_even.is_none() && of.at_best.is_none()) {
+            text += " Where both write the same summaries there is no such share.";
+        }
+        if shown.iter().any(|of| self.told(of) == "open") {
+            text += " Open: it is shown neither to be worse nor not to be.";
+        }
+        if shown.iter().any(|of| of.at_best.is_some()) {
+            text += " From ... to: with ideal and with empty summaries, where it writes some of its own; no replay without a model tells which they are like.";
+        }
+        for (n, what) in [
+            (n_over, "with more prompts over the window than the reference"),
+            (n_more, "that lose no less than a cheaper one"),
+        ] {
+            if n > 0 {
+                text += &format!(" Not shown: {n} {what} (`--json` has them).");
+            }
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::menu::Menu;
+    use super::*;
+    use crate::advice::{Advice, Verdict};
+    use crate::report::statistics::estimate::Estimate;
+    use crate::report::statistics::excess::{Excess, Pair};
+
+    /// Twelve sessions of which it loses so many needs of eight, beside two of the reference.
+    fn compared(candidate: usize, lost: f64, break_even: Option<(f64, Option<f64>)>) -> Compared {
+        let pair = |cluster: u32| {
+            let lost = [lost + f64::from(cluster % 2), 2.0];
+            Pair { cluster, stratum: 0, is_affected: true, n_needs: 8, weight: 8.0, lost }
+        };
+        Compared {
+            candidate,
+            saved: [Some(0.3), Some(0.3), Some(0.2)],
+            cost: [80.0, 100.0],
+            n_events: 12,
+            n_prompts: 40,
+            n_over: [0, 0],
+            excess: Excess::of(&(0..12).map(pair).collect::<Vec<_>>()),
+            with_empty: None,
+            at_best: None,
+            holds_in_each: false,
+            break_even,
+        }
+    }
+
+    fn answer(all: Vec<Compared>) -> Answer {
+        let (n_halves, kept) = ([6, 6], Estimate::default());
+        let advice =
+            Advice { n_halves, most: (48, 6), n_events: 9, kept, chosen: None, all, verdict: Verdict::Keep };
+        let menu = Menu::of(Some("claude-code"), 0).unwrap();
+        Answer { menu, advice, margin: 0.05, is_half: false, n_sessions: 12, validation: None, n_priced: 12 }
+    }
+
+    fn rows(all: Vec<Compared>) -> Vec<Vec<String>> {
+        let blocks = answer(all).frontier();
+        let table = blocks.into_iter().find_map(|block| match block {
+            Block::Table { rows, .. } => Some(rows),
+            _ => None,
+        });
+        table.unwrap().into_iter().map(|row| row[6..].to_vec()).collect()
+    }
+
+    /// A share to keep and what is lost more are two quantities, and no row has both.
+    #[test]
+    fn where_it_breaks_even_stands_apart_from_what_it_loses() {
+        let even = || compared(0, 5.0, Some((0.3, Some(0.2))));
+        let both = rows(vec![even(), compared(1, 2.0, None)]);
+        assert_eq!(both[0], ["loses more", "breaks even at", "told"]);
+        assert_eq!(both[1][..2], ["-", "0.30 (surely 0.20)"]);
+        assert!(both[2][0].starts_with("+0.06 [") && both[2][1] == "-", "{both:?}");
+        assert_eq!(rows(vec![even()])[0], ["breaks even at", "told"]);
+        assert_eq!(rows(vec![compared(1, 2.0, None)])[0], ["loses more", "told"]);
+        // Where none fits as often as the reference that is said.
+        let text = answer(vec![Compared { n_over: [3, 0], ..even() }]).frontier();
+        assert!(
+            matches!(&text[..], [Block::Text(text)] if text.contains("1 policy cost") && text.contains("over the window"))
+        );
+    }
+}
