@@ -38,7 +38,7 @@ pub(crate) fn settings(title: &str, key: &str, all: &[Drawn]) -> Canvas {
     let series = |which: usize| -> Vec<Series> {
         let line = |(i, name): (usize, &&str)| {
             let points = all.iter().filter(|of| of.line == **name).filter_map(|of| spot(of, which));
-            Series { name: (*name).to_owned(), style: nth(i), points: points.collect() }
+            Series { name: (*name).to_owned(), style: nth(i), points: points.collect(), has_gaps: false }
         };
         lines.iter().enumerate().map(line).collect()
     };
