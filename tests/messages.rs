@@ -244,3 +244,11 @@ fn memory_decides_how_many_threads_read() {
     println!("180 MB of lines with 32 threads: {peak:.0} MiB of 192");
     assert!(peak < 192.0, "{peak} MiB");
 }
+
+/// Who has no experiment yet is told how to begin.
+#[test]
+fn where_there_is_no_experiment_a_way_to_one_is_told() {
+    let told = Place::new().refused(&["run", "none.toml", "--data", "data", "--out", "new"]);
+    assert!(told.contains("cannot read none.toml: No such file"), "{told}");
+    assert!(told.contains("hint: `trajpress show preset NAME > FILE`"), "{told}");
+}

@@ -192,7 +192,8 @@ impl Plan {
     pub fn read(path: &Path, catalogue: &Catalogue) -> anyhow::Result<Self> {
         let text = reach::text(path).with_context(|| {
             let hint = "\nhint: `trajpress show preset NAME > FILE` writes an experiment to begin with";
-            format!("cannot read {}{}", path.display(), if path.exists() { "" } else { hint })
+            let is_missing = reach::is_there(path).is_ok_and(|there| !there);
+            format!("cannot read {}{}", path.display(), if is_missing { hint } else { "" })
         })?;
         let mut plan = Self::parse(&path.display().to_string(), &text, catalogue)?;
         if let (Some(data), Some(folder)) = (&plan.data, path.parent()) {

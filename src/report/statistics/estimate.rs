@@ -41,10 +41,10 @@ impl Estimate {
         Estimate { reason: Some(reason.into()), ..Estimate::default() }
     }
 
-    /// How many of the items the share is of, above the minimum or below.
+    /// How many of the items the share is of, above the minimum or below; none of none.
     pub(crate) fn kept(&self) -> Option<f64> {
         let share = self.value.map(|share| share * self.n_items as f64);
-        self.n_kept.map(|kept| kept as f64).or(share)
+        self.n_kept.map(|kept| kept as f64).or(share).filter(|_| self.n_items > 0)
     }
 
     /// Whether it has no interval because all clusters say the same.
