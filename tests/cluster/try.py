@@ -27,6 +27,8 @@ import pyarrow.parquet
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = str(Path(sys.argv[1]).resolve())
 QUICK = "--quick" in sys.argv
+# Where nodes do not even begin, nothing can be tried.
+NO_RAY = 3
 # Ray makes of 127.0.0.1 the machine's own address.
 HEAD, PORT = "127.0.0.2", 6399
 TABLES = ["cells", "events", "items", "timeline", "scores"]
@@ -113,8 +115,12 @@ class Cluster:
 
     def wait(self, ip: str) -> None:
         log = self.folder.parent / f"{ip}.log"
-        wait(f"the node {ip}", lambda: "will now block" in log.read_text() or self.nodes[ip].poll() is not None, 120)
-        assert self.nodes[ip].poll() is None, log.read_text()
+        until = time.monotonic() + 120
+        while "will now block" not in log.read_text():
+            if self.nodes[ip].poll() is not None or time.monotonic() > until:
+                print(f"error: Ray does not begin at {ip}\n{log.read_text()}", file=sys.stderr)
+                raise SystemExit(NO_RAY)
+            time.sleep(0.1)
 
     def kill(self, ip: str) -> None:
         kill(below(self.nodes.pop(ip).pid))
