@@ -91,7 +91,9 @@ fn detector(bencher: Bencher<'_, '_>, (name, n_turns): (&str, u32)) {
     bencher.counter(ItemsCount::new(n_turns)).bench_local(|| {
         let mut detector = trigger.detector(&log, 1);
         (1..=n_turns)
-            .filter_map(|turn| detector.advance(&Moment { log: &log, turn, context_tokens: 0 }))
+            .filter_map(|turn| {
+                detector.advance(&Moment { messages: None, log: &log, turn, context_tokens: 0 })
+            })
             .count()
     });
 }
