@@ -491,6 +491,16 @@ fn what_is_printed_has_no_keys() {
             "{safe}"
         );
     }
+    // What is cut would be half of a key, which no rule tells.
+    let (html, many) = (dir.path().join("s.html"), "of the many machines ".repeat(4));
+    let long = format!("Never print the key {many}{key} of mine.");
+    fs::write(&path, session().replace("Never change the licence of any file.", &long)).unwrap();
+    let told = audit(&path, &["--html", &html.display().to_string()]);
+    let page = fs::read_to_string(&html).unwrap();
+    for told in [told, page] {
+        assert!(told.contains("Never print the key") && !told.contains(&key[..6]), "{told}");
+    }
+    fs::write(&path, &log).unwrap();
     let json: Value = serde_json::from_str(&audit(&path, &["--json", "--share-safe"])).unwrap();
     let of = &json["sessions"][0]["compactions"][0];
     assert_eq!(

@@ -16,6 +16,7 @@ const LEAST: u64 = 30;
 const NOTICE: usize = 2;
 
 /// A file that was read again.
+#[derive(Clone)]
 pub struct Again {
     pub path: String,
     /// The turn that had read most of it, and the one that read the same again.

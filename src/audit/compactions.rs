@@ -20,6 +20,7 @@ use crate::text::tokens::Tokenizer;
 use crate::trajectory::Kind;
 
 /// A compaction behind which a call was sent.
+#[derive(Clone)]
 pub struct Compaction {
     pub change: Change,
     pub past: Past,
@@ -39,6 +40,7 @@ pub struct Compaction {
 }
 
 /// What became of a past, whether or not a call came behind.
+#[derive(Clone)]
 pub struct Past {
     pub summary_tokens: u32,
     /// Tokens of older steps that stay in the prompts beside the summary.
@@ -58,6 +60,7 @@ pub struct Past {
 }
 
 /// A compaction that no call came behind.
+#[derive(Clone)]
 pub struct Unsent {
     /// The turn that it opens, and when that was.
     pub turn: u32,

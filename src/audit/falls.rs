@@ -7,6 +7,7 @@ use super::unseen::UNLOGGED;
 const FALL: f64 = 0.05;
 
 /// A prompt that was shorter than the one before by the provider's count, and no record says why.
+#[derive(Clone)]
 pub struct Fall {
     pub turn: u32,
     pub time: Option<i64>,

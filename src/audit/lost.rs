@@ -10,6 +10,7 @@ use crate::text::atoms::AtomKind;
 use crate::turns::actions::ActionKind;
 
 /// Something that was used later, and that the compaction had taken from the prompt.
+#[derive(Clone)]
 pub struct Lost {
     pub atom: String,
     /// The line that says what it is, and its turn.
@@ -23,6 +24,7 @@ pub struct Lost {
 }
 
 /// The same, where its name (of a path the last part) stood in a later prompt, without that line.
+#[derive(Clone)]
 pub struct NameAlone {
     pub lost: Lost,
     /// The turn that named it first behind the compaction; of the summary, that of the call before which it stands.
@@ -30,6 +32,7 @@ pub struct NameAlone {
 }
 
 /// The same, where a prompt since then holds what the log does not show, and perhaps that.
+#[derive(Clone)]
 pub struct Perhaps {
     pub lost: Lost,
     /// Whether its name stood in a file that had been read or edited before: some products put such files back.

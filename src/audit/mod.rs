@@ -39,6 +39,7 @@ pub use lost::{Lost, NameAlone, Perhaps};
 pub use words::Words;
 
 /// What was done to one session.
+#[derive(Clone)]
 pub struct Audit {
     pub compactions: Vec<Compaction>,
     /// Where the user had the context cleared, by a command: that is no doing of the product.
@@ -51,7 +52,34 @@ pub struct Audit {
     pub unsent: Vec<Unsent>,
 }
 
+impl Audit {
+    /// All that it quotes of the log.
+    pub fn texts(&mut self) -> Vec<&mut String> {
+        let mut texts: Vec<&mut String> = Vec::new();
+        let mut changes: Vec<&mut Change> = self.clears.iter_mut().chain(&mut self.edits).collect();
+        let mut pasts: Vec<&mut Past> = self.unsent.iter_mut().map(|unsent| &mut unsent.past).collect();
+        let mut lost: Vec<&mut Lost> = Vec::new();
+        for of in &mut self.compactions {
+            changes.push(&mut of.change);
+            pasts.push(&mut of.past);
+            lost.extend(of.names_alone.iter_mut().map(|name| &mut name.lost));
+        }
+        for change in changes {
+            lost.extend(
+                change.lost.iter_mut().chain(change.perhaps.iter_mut().map(|perhaps| &mut perhaps.lost)),
+            );
+            texts.extend(change.again.iter_mut().map(|again| &mut again.path));
+        }
+        texts.extend(lost.into_iter().flat_map(|lost| [&mut lost.atom, &mut lost.line]));
+        for past in pasts {
+            texts.extend(past.invented.iter_mut().chain(past.words.iter_mut().map(|words| &mut words.text)));
+        }
+        texts
+    }
+}
+
 /// A prompt that was made shorter.
+#[derive(Clone)]
 pub struct Change {
     /// The turn whose call was the first with the shorter prompt, and when it was made so: a user may let the call wait.
     pub turn: u32,

@@ -29,6 +29,7 @@ static TAG: LazyLock<Regex> = LazyLock::new(|| {
 const ARGS: &str = "command-args";
 
 /// A sentence of the user, or what is gone of a run of pasted lines.
+#[derive(Clone)]
 pub struct Words {
     pub turn: u32,
     pub text: String,

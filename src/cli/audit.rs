@@ -73,13 +73,15 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         let one = |&index: &usize| Ok((index, audit(&data, &plan, index)?));
         touched.par_iter().map(one).collect::<anyhow::Result<_>>()
     })?;
-    let has_any = |audit: &Audit| is_acted(audit) || !audit.falls.is_empty() || !audit.clears.is_empty();
-    let told = audits.iter().filter(|(_, audit)| has_any(audit));
-    let told: Vec<(&TrajectoryRow, &Audit)> = told.map(|(i, audit)| (&rows[*i], audit)).collect();
+    // Before anything is cut: half of a key is told by no rule.
+    let mut safe = audits.clone();
+    redact(&mut safe.iter_mut().flat_map(|(_, audit)| audit.texts()).collect::<Vec<_>>());
     let page = Page { quotes: if args.share_safe { 0 } else { SHOWN } };
     if let Some(path) = &args.html {
-        web::write(path, "trajpress audit", vec![Block::Text(page.all(&told, rows.len()).concat())])?;
+        let all = page.all(&to_tell(&safe, &rows), rows.len());
+        web::write(path, "trajpress audit", vec![Block::Text(all.concat())])?;
     }
+    let told = to_tell(if args.raw { &audits } else { &safe }, &rows);
     if output.json {
         let mut value = as_json(&told, rows.len());
         if args.share_safe {
@@ -97,6 +99,15 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     }
     print(&lay_out(&[Block::Text(parts.concat())], width()))?;
     Ok(ExitStatus::Done)
+}
+
+/// The sessions of which there is anything to tell.
+fn to_tell<'a>(
+    audits: &'a [(usize, Audit)],
+    rows: &'a [TrajectoryRow],
+) -> Vec<(&'a TrajectoryRow, &'a Audit)> {
+    let has_any = |audit: &Audit| is_acted(audit) || !audit.falls.is_empty() || !audit.clears.is_empty();
+    audits.iter().filter(|(_, audit)| has_any(audit)).map(|(i, audit)| (&rows[*i], audit)).collect()
 }
 
 /// Whether the log records that something was done.

@@ -31,7 +31,8 @@ use crate::text::escape;
   trajpress compare runs/main runs/branch --markdown > comment.md
   trajpress compare --history nights
 
-A gate is a TOML file; without one need_retention, token_savings and cost_savings may each fall by 0.05:
+A gate is a TOML file; without one it holds need_retention, token_savings and cost_savings with a margin of 0.05. Worse is what surely
+fell, by however little; not worse what surely fell by less than the margin; of the rest it cannot be told:
   [[rules]]
   score = \"need_retention\"
   margin = 0.05
@@ -197,6 +198,7 @@ fn headline(of: &Compared) -> String {
     match of.answer() {
         Some(Answer::Worse) => format!("Worse: {}.{}", worse.join("; "), gone(of)),
         Some(Answer::Gone) => format!("{} Nothing else is worse.", gone(of).trim_start()),
+        None => "Nothing to compare: all that the gate means is gone, and may go.".to_owned(),
         _ if same == all => format!("Nothing changed: {} the same.", count(all, "answer")),
         Some(Answer::CannotTell) => {
             format!("Cannot tell {} of {}; nothing is worse.", n(Answer::CannotTell), count(all, "answer"))
@@ -366,8 +368,9 @@ fn as_markdown(of: &Compared) -> String {
     if !rows.is_empty() {
         text += &format!("\n{}", markdown(&HEAD, &rows));
     }
+    let more = warnings(of).into_iter().flat_map(|said| said.lines().map(str::to_owned).collect::<Vec<_>>());
     let said: Vec<String> =
-        noise(of).into_iter().map(|line| format!("- {}\n", escape::markdown(&line))).collect();
+        more.chain(noise(of)).map(|line| format!("- {}\n", escape::markdown(&line))).collect();
     escape::page(&format!("{text}\n{}", said.concat()))
 }
 

@@ -13,7 +13,7 @@ use crate::report::statistics::estimate::Estimate;
 use crate::report::statistics::excess::{Excess, Told};
 
 /// More prompts over the window than these are told.
-const MANY_OVER: f64 = 0.1;
+const MANY_OVER: f64 = 0.005;
 /// That so many times the sessions would tell is no use.
 const MANY_TIMES: usize = 10;
 /// Sessions in which something was compressed that each half needs.

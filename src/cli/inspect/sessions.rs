@@ -5,11 +5,16 @@ use super::super::{ExitStatus, Output, count, print};
 use super::{Args, line};
 use crate::report::sessions::{Session, sessions};
 use crate::text::escape;
+use crate::text::redact::redact;
 
 /// The sessions of a run, those that lose most first.
 pub(super) fn show(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     super::super::report::check_environment()?;
-    let of = sessions(&args.data, args.variant.as_deref())?;
+    let mut of = sessions(&args.data, args.variant.as_deref())?;
+    if !args.raw {
+        // Before it is cut: half of a key is told by no rule.
+        redact(&mut of.sessions.iter_mut().map(|session| &mut session.title).collect::<Vec<_>>());
+    }
     if output.json {
         print(&escape::json(&of)?)?;
         return Ok(ExitStatus::Done);

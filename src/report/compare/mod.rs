@@ -180,17 +180,20 @@ pub fn compare(base: &Path, new: &Path, options: &Options) -> anyhow::Result<Com
         came.retain(|line| line.label != new.label);
     }
     pairs.extend(followed);
+    let rules = &options.gate.rules;
+    // Where all that the gate means is gone, that is the answer.
+    let is_meant = |line: &&Line| rules.iter().any(|r| r.is_of(&line.label, &line.strategy, is_choice(line)));
+    let has_gone = gone.iter().any(is_meant);
     anyhow::ensure!(
-        !pairs.is_empty(),
+        !pairs.is_empty() || has_gone,
         "the runs share no variant\nhint: variants are paired by their labels, as in variants.parquet"
     );
-    let rules = &options.gate.rules;
     let of_rule = |rule| pairs.iter().map(move |&(base, new)| (rule, base, new));
     let asked = rules.iter().flat_map(of_rule);
     let beside: Vec<Beside> =
         asked.filter_map(|(rule, base, new)| Beside::of(rule, base, new, &lines)).collect();
     anyhow::ensure!(
-        !beside.is_empty(),
+        !beside.is_empty() || has_gone,
         "no variant of both runs is meant by a rule\nhint: rules name labels or strategies; both runs have {}",
         pairs.iter().map(|(_, new)| new.label.as_str()).collect::<Vec<_>>().join(", ")
     );

@@ -161,6 +161,15 @@ fn variants_that_are_gone_fail_the_gate_unless_it_lets_them_go() {
     let compared = compare(before.path(), now.path(), &options).unwrap();
     assert_eq!((compared.only_base.len(), compared.gone.len()), (2, 0));
     assert_eq!(compared.answer(), Some(Answer::NotWorse));
+    // Where nothing is left of what the gate means, that is the answer, and no error.
+    let only = "[[rules]]\nscore = \"need_retention\"\nmargin = 0.05\nvariants = [\"mask\"]\n";
+    let now = run(&[&TINY[..1], &TINY[3..]].concat(), SESSIONS);
+    for (may_go, answer) in [("", Some(Answer::Gone)), ("may_go = [\"mask*\"]\n", None)] {
+        std::fs::write(&gate, format!("{may_go}{only}")).unwrap();
+        let gate = Gate::load(Some(&gate)).unwrap();
+        let options = Options { gate, resampling: options.resampling, population: Population::These };
+        assert_eq!(compare(before.path(), now.path(), &options).unwrap().answer(), answer);
+    }
 }
 
 #[test]

@@ -246,8 +246,13 @@ mod tests {
             ]
         );
         assert_eq!(
-            found("ls /p/-Users-nina-app-x C--Users-nina-app '-home-nina_k-a'"),
-            [("home", "-Users-nina"), ("home", "C--Users-nina"), ("home", "-home-nina_k")]
+            found("ls /p/-Users-nina-app-x C--Users-nina-app '-home-nina_k-a' s/--Users-nina-b"),
+            [
+                ("home", "-Users-nina"),
+                ("home", "C--Users-nina"),
+                ("home", "-home-nina_k"),
+                ("home", "--Users-nina")
+            ]
         );
         for nothing in [
             "2389::setting 2386::class std::fs::read fd::be 2001:db8::1 2001:4860:4860::8888 12:30:45 2024:01:02:03",
