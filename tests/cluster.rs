@@ -133,6 +133,21 @@ fn parts_are_shared_without_a_folder_in_common() {
         let said = lines(&on(node, "unit", &[unit]).stdout);
         said[1]["outcome"].as_str().unwrap().to_owned()
     };
+    for store in ["data", "place/../data", "q", ""] {
+        let asked = [&["cluster", "plan"], &OF[..], &["--out", "q", "--store", store]].concat();
+        let refused = place.program(&asked);
+        let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(refused.status.code() == Some(2) && told.contains("`--store"), "{store}: {told}");
+        assert!(!place.at("q").exists());
+        assert!(!place.at("data/_manifest.json").exists());
+    }
+    // Other bytes of a unit that nobody has published: it is not published over them.
+    let part =
+        |table: &str| place.at(&format!("place/parts/{table}/variant_group=model-free/u-{}.parquet", ids[0]));
+    fs::create_dir_all(part("events").parent().unwrap()).unwrap();
+    fs::write(part("events"), "other").unwrap();
+    assert_eq!((outcome("b", ids[0]).as_str(), part("cells").exists()), ("failed", false));
+    fs::remove_file(part("events")).unwrap();
     for (i, id) in ids.iter().enumerate() {
         assert_eq!(outcome(["b", "c"][i % 2], id), "done");
     }

@@ -140,6 +140,28 @@ impl Elsewhere {
         self.store.as_deref().map(Shared::open).transpose()
     }
 
+    /// Refuses a place that is one of these folders.
+    fn check(&self, folders: &[&Path]) -> anyhow::Result<()> {
+        let Some(store) = &self.store else { return Ok(()) };
+        anyhow::ensure!(!store.is_empty(), "`--store` names nothing\nhint: leave it out, or name a folder");
+        let place = std::path::absolute(store)?;
+        let is_it = |folder: &&&Path| {
+            std::path::absolute(folder).is_ok_and(|of| of == place)
+                || std::fs::canonicalize(folder)
+                    .ok()
+                    .zip(std::fs::canonicalize(store).ok())
+                    .is_some_and(|(a, b)| a == b)
+        };
+        match folders.iter().find(is_it) {
+            Some(folder) => anyhow::bail!(
+                "`--store {}` is the folder of the data, or `--out`: {}\nhint: name a folder of its own",
+                escape::short(store),
+                folder.display()
+            ),
+            None => Ok(()),
+        }
+    }
+
     /// The place, after RUN has what the run is.
     fn join(&self, out: &Path) -> anyhow::Result<Option<Shared>> {
         let shared = self.open()?;
@@ -259,6 +281,7 @@ fn plan(args: &PlanArgs, output: Output) -> anyhow::Result<ExitStatus> {
         options.sample = sample_of(&args.out)?;
     }
     let (mut plan, data) = args.given.open(Some(&args.out), &options, super::threads(0), output)?;
+    args.elsewhere.check(&[args.given.folder(&plan)?, &args.out])?;
     if let Some((hours, rates)) = args.budget_hours.zip(args.rates.as_deref()) {
         options.sample = affordable(&plan, &data, rates, hours)?;
     }

@@ -97,10 +97,17 @@ impl Shared {
     /// Publishes the parts of a unit that stand in the folder.
     pub(super) fn send(&self, plan: &Plan, out: &Path, unit: &Unit) -> anyhow::Result<Sent> {
         let mut sent = Sent::default();
-        for name in parts(plan, &unit.group, &unit.id) {
-            let bytes = read(&out.join(&name))?;
-            sent.is_late = !self.place.create(&name, bytes.clone())?;
-            if sent.is_late && self.place.get(&name)?.as_ref() != Some(&bytes) {
+        let names = parts(plan, &unit.group, &unit.id);
+        for (at, name) in names.iter().enumerate() {
+            // Other bytes of a unit that nobody has published: with its `cells` it could never be merged.
+            anyhow::ensure!(
+                sent.differing == 0 || at + 1 < names.len() || self.has(unit)?,
+                "parts of it stand in {} with other bytes\nhint: remove there all parts of the unit, `cells` first, and it is done again",
+                self.at
+            );
+            let bytes = read(&out.join(name))?;
+            sent.is_late = !self.place.create(name, bytes.clone())?;
+            if sent.is_late && self.place.get(name)?.as_ref() != Some(&bytes) {
                 tracing::warn!("NONDETERMINISTIC: {name} stands in {} with other bytes, which stay", self.at);
                 sent.differing += 1;
             }

@@ -11,10 +11,11 @@ use crate::report::lines::Line;
 use crate::scores::money::{COST_SAVINGS, COST_SAVINGS_UNCACHED, NET_COST_SAVINGS};
 
 /// Where the manifest says it, and what it is.
-const COMMON: [(&str, &str); 7] = [
+const COMMON: [(&str, &str); 8] = [
     ("/schema", "the layout of the tables"),
     ("/semantics", "the version of the scores"),
     ("/features", "the annotation of the data"),
+    ("/sample", "the sample, whose sessions count for those that were not drawn"),
     ("/plan/tokenizer", "the tokenizer"),
     ("/plan/reference_tails", "the tails that tell a need"),
     ("/plan/shadow_seeds", "how often the random shadow is drawn"),
