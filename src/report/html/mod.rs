@@ -257,11 +257,16 @@ pub(super) fn sentence(run: &Run, summary: &Summary, lines: &Lines) -> String {
         let Some(most) = choices.iter().max_by(|a, b| of(a, saved).total_cmp(&of(b, saved))) else {
             return "No variant sent fewer tokens than the logs.".to_owned();
         };
+        let lost = &most.estimates[kept];
+        let (counted, end) = match lost.kept() {
+            Some(n) => (format!(" and keeps {n:.0} of {} needs", HumanCount(lost.n_items)), "for a share"),
+            None => (String::new(), "to say what it loses"),
+        };
         return format!(
-            "`{}` sends {} fewer tokens; {} to say what it loses.",
+            "`{}` sends {} fewer tokens{counted}; {} {end}.",
             most.label,
             percent(of(most, saved)),
-            too_few(&most.estimates[kept])
+            too_few(lost)
         );
     };
     let mut said = format!(
