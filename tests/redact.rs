@@ -345,3 +345,36 @@ fn the_message_form_keeps_the_steps() {
     let first = a.iter().zip(&b).find(|(a, b)| a != b);
     assert!(first.is_none() && a.len() == b.len(), "{first:#?}");
 }
+
+/// Titles of sessions are cut; half of a key would be told by no rule.
+#[test]
+fn titles_of_a_run_have_no_keys() {
+    let place = Place::new();
+    let key = "AKIAQ7KTZ3VXD5PLW2HN";
+    let turn = |n: u32| {
+        serde_json::json!([
+            { "role": "assistant", "content": "", "tool_calls": [{ "id": format!("c{n}"), "type": "function",
+                "function": { "name": "bash", "arguments": "{\"command\": \"ls\"}" } }] },
+            { "role": "tool", "tool_call_id": format!("c{n}"), "content": "src" },
+        ])
+    };
+    let said = serde_json::json!({ "role": "user", "content": format!("Use the key {key} to list what lies in the bucket") });
+    let mut messages = vec![said];
+    messages.extend((0..6).flat_map(|n| turn(n).as_array().cloned().unwrap()));
+    std::fs::write(place.at("log.json"), serde_json::json!({ "messages": messages }).to_string()).unwrap();
+    let plan = "name = \"x\"\nstrategies = [{ name = \"mask\" }]\ntriggers = [{ name = \"turns\", n = 2 }]\n";
+    std::fs::write(place.at("x.toml"), plan).unwrap();
+    for args in
+        [&["ingest", "log.json", "--out", "data"][..], &["run", "x.toml", "--data", "data", "--out", "run"]]
+    {
+        assert!(place.program(&[args, &["--quiet"]].concat()).status.success());
+    }
+    for more in [&[][..], &["--json"]] {
+        let told = |raw: &[&str]| {
+            let args = [&["inspect", "run", "--variant", "mask"], more, raw].concat();
+            String::from_utf8(place.program(&args).stdout).unwrap()
+        };
+        assert!(told(&[]).contains("Use the key") && !told(&[]).contains(&key[..6]), "{}", told(&[]));
+        assert!(told(&["--raw"]).contains(&key[..6]));
+    }
+}
