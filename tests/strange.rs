@@ -174,9 +174,14 @@ fn joined_logs_of_two_formats_are_both_read() {
     assert!(n > 20);
     for (i, j) in (0..n).flat_map(|i| [1, 4, 9].map(|step| (i, (i + step) % n))) {
         let (a, b) = (&logs[i], &logs[j]);
-        for (how, text) in
-            [("behind", a.1.clone() + &b.1), ("before", b.1.clone() + &a.1), ("among", mixed(&a.1, &b.1))]
-        {
+        // As `cat` joins files of which one has no end of its last line.
+        let unended = a.1.trim_end().to_owned() + &b.1;
+        for (how, text) in [
+            ("behind", a.1.clone() + &b.1),
+            ("before", b.1.clone() + &a.1),
+            ("on the line of", unended),
+            ("among", mixed(&a.1, &b.1)),
+        ] {
             let (report, texts, rejects) = read(&text);
             let all = [alone[i].1.clone(), alone[j].1.clone()].concat();
             assert_eq!(missing(&all, &texts), [""; 0], "{} {how} {}: {rejects:?}", b.0, a.0);
@@ -263,9 +268,11 @@ fn joined_sessions_of_one_format_are_two_runs() {
         let other = other.replace("\"vser", "\"user").replace(r#""type":"vser"#, r#""type":"user"#);
         let (a, b) = (read(&named), read(&other));
         assert_eq!((a.0.trajectories, b.0.trajectories), (1, 1), "{name}");
-        let (report, texts, rejects) = read(named.clone() + &other);
-        assert_eq!((report.trajectories, rejects.len()), (2, 0), "{name}: {rejects:?}");
-        assert_eq!(texts, [a.1, b.1].concat(), "{name}");
+        for joined in [named.clone() + &other, named.trim_end().to_owned() + &other] {
+            let (report, texts, rejects) = read(joined);
+            assert_eq!((report.trajectories, rejects.len()), (2, 0), "{name}: {rejects:?}");
+            assert_eq!(texts, [&a.1[..], &b.1].concat(), "{name}");
+        }
         // The same session anew is none of its own.
         n += 1;
     }

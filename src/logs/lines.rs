@@ -1,5 +1,9 @@
 //! Reads the lines or items of a file into a part, each by the reader of its own format.
 
+use std::ops::Range;
+
+use serde::de::IgnoredAny;
+
 use crate::logs::formats::reading::prefix::{prefix, prefix_of_torn};
 use crate::logs::formats::reading::repair;
 use crate::logs::formats::{self, Entry, Reading, Runs, Session, Sink, Source};
@@ -11,6 +15,23 @@ use super::strangers::{Others, Place, Strangers};
 fn is_of_stream(line: &[u8]) -> bool {
     let is_field = [&b"event:"[..], b"id:", b"retry:", b":"].iter().any(|field| line.starts_with(field));
     is_field && !line.iter().any(|b| b"\"{}[]".contains(b)) || line == b"[DONE]"
+}
+
+/// Where the records of a line stand: more than one where files were joined of which one had no end of its last line.
+fn documents(line: &[u8]) -> Vec<Range<usize>> {
+    if memchr::memmem::find(line, b"}{").is_some() {
+        let mut values = serde_json::Deserializer::from_slice(line).into_iter::<IgnoredAny>();
+        let (mut all, mut start) = (Vec::new(), 0);
+        while let Some(Ok(IgnoredAny)) = values.next() {
+            all.push(start..values.byte_offset());
+            start = values.byte_offset();
+        }
+        // Otherwise it is one that is damaged.
+        if start == line.len() && all.len() > 1 {
+            return all;
+        }
+    }
+    vec![0..line.len()]
 }
 
 /// Reads lines or items of a file into a part.
@@ -93,8 +114,10 @@ impl<'a> Lines<'a> {
             self.sink.losses.add_n(formats::WORDS, u64::from(words.is_some()));
             let text = &text[words.unwrap_or(0)..];
             let offset = text.as_ptr() as usize - raw.as_ptr() as usize;
-            let place = Place { line: Some(self.line), offset: self.offset + offset as u64, index: None };
-            self.value(text, place, part);
+            for value in documents(text) {
+                let offset = self.offset + (offset + value.start) as u64;
+                self.value(&text[value], Place { line: Some(self.line), offset, index: None }, part);
+            }
         }
         self.leave_out(raw.len() as u64, part);
     }
