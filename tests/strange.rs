@@ -164,7 +164,9 @@ fn missing(a: &[String], b: &[String]) -> Vec<String> {
 /// Of logs of several programs in one file each is read as if it stood alone.
 #[test]
 fn joined_logs_of_two_formats_are_both_read() {
-    let logs = logs();
+    let mut logs = logs();
+    // Its first records are also those of Claude Code's stream, and behind another log are taken for such.
+    logs.retain(|(name, _)| name != "cursor-stream");
     let alone: Vec<(u64, Vec<String>)> = logs
         .iter()
         .map(|(_, text)| read(text))
@@ -172,8 +174,13 @@ fn joined_logs_of_two_formats_are_both_read() {
         .collect();
     let n = logs.len();
     assert!(n > 20);
-    for (i, j) in (0..n).flat_map(|i| [1, 4, 9].map(|step| (i, (i + step) % n))) {
+    for (i, j) in (0..n).flat_map(|i| (0..n).map(move |j| (i, j))).filter(|(i, j)| i != j) {
         let (a, b) = (&logs[i], &logs[j]);
+        let are = |one: &str, other: &str| (a.0 == one && b.0 == other) || (a.0 == other && b.0 == one);
+        // A message by role and content is a record of both.
+        if are("kimi-cli", "chat-lines") {
+            continue;
+        }
         // As `cat` joins files of which one has no end of its last line.
         let unended = a.1.trim_end().to_owned() + &b.1;
         for (how, text) in [
@@ -182,6 +189,11 @@ fn joined_logs_of_two_formats_are_both_read() {
             ("on the line of", unended),
             ("among", mixed(&a.1, &b.1)),
         ] {
+            // Each with all others in one way, and with some in all ways; but line by line, a message of both is of whichever spoke last.
+            let is_some = [1, 4, 9].contains(&((j + n - i) % n)) && !(how == "among" && are("pi", "factory-droid"));
+            if how != "on the line of" && !is_some {
+                continue;
+            }
             let (report, texts, rejects) = read(&text);
             let all = [alone[i].1.clone(), alone[j].1.clone()].concat();
             assert_eq!(missing(&all, &texts), [""; 0], "{} {how} {}: {rejects:?}", b.0, a.0);
@@ -227,8 +239,10 @@ fn joined_sessions_of_one_format_are_two_runs() {
         "claude-stream",
         "codex",
         "copilot-cli",
+        "cursor-stream",
         "factory-droid",
         "gemini-cli",
+        "gemini-stream",
         "goose-lines",
         "kimi-code",
         "openai-agents",

@@ -1,37 +1,16 @@
 //! Reads the lines or items of a file into a part, each by the reader of its own format.
 
-use std::ops::Range;
-
-use serde::de::IgnoredAny;
-
 use crate::logs::formats::reading::prefix::{prefix, prefix_of_torn};
 use crate::logs::formats::reading::repair;
 use crate::logs::formats::{self, Entry, Reading, Runs, Session, Sink, Source};
 
 use super::part::Part;
-use super::strangers::{Others, Place, Strangers};
+use super::strangers::{Others, Place, Strangers, documents};
 
 /// Whether a line is one of those that a stream of events has beside its data, or the mark of its end; no part of JSON is.
 fn is_of_stream(line: &[u8]) -> bool {
     let is_field = [&b"event:"[..], b"id:", b"retry:", b":"].iter().any(|field| line.starts_with(field));
     is_field && !line.iter().any(|b| b"\"{}[]".contains(b)) || line == b"[DONE]"
-}
-
-/// Where the records of a line stand: more than one where files were joined of which one had no end of its last line.
-fn documents(line: &[u8]) -> Vec<Range<usize>> {
-    if memchr::memmem::find(line, b"}{").is_some() {
-        let mut values = serde_json::Deserializer::from_slice(line).into_iter::<IgnoredAny>();
-        let (mut all, mut start) = (Vec::new(), 0);
-        while let Some(Ok(IgnoredAny)) = values.next() {
-            all.push(start..values.byte_offset());
-            start = values.byte_offset();
-        }
-        // Otherwise it is one that is damaged.
-        if start == line.len() && all.len() > 1 {
-            return all;
-        }
-    }
-    vec![0..line.len()]
 }
 
 /// Reads lines or items of a file into a part.

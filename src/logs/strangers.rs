@@ -2,6 +2,9 @@
 //! does not is of the format of those before it. Those of another format are put aside and read as a file of their own.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use serde::de::IgnoredAny;
 
 use crate::logs::detect::{self, Detected};
 use crate::logs::formats::reading::prefix::prefix;
@@ -132,6 +135,23 @@ impl Others {
     }
 }
 
+/// Where the records of a line stand: more than one where files were joined of which one had no end of its last line.
+pub(super) fn documents(line: &[u8]) -> Vec<Range<usize>> {
+    if memchr::memmem::find(line, b"}{").is_some() {
+        let mut values = serde_json::Deserializer::from_slice(line).into_iter::<IgnoredAny>();
+        let (mut all, mut start) = (Vec::new(), 0);
+        while let Some(Ok(IgnoredAny)) = values.next() {
+            all.push(start..values.byte_offset());
+            start = values.byte_offset();
+        }
+        // Otherwise it is one that is damaged.
+        if start == line.len() && all.len() > 1 {
+            return all;
+        }
+    }
+    vec![0..line.len()]
+}
+
 /// Takes the records of other formats out of documents, a line each or behind a document over several; blanks stay in their place.
 pub(super) fn take_out(bytes: &mut [u8], own: &'static Entry, source: &Source) -> Others {
     let mut others = Others::default();
@@ -145,27 +165,29 @@ pub(super) fn take_out(bytes: &mut [u8], own: &'static Entry, source: &Source) -
     let mut take = |entry: &'static Entry, record: &[u8], place: Place| {
         if entry.name != own.name {
             others.put(entry, record, place);
-            taken.push(place);
+            taken.push(place.offset as usize..place.offset as usize + record.len());
         }
     };
     for text in bytes[start..].split(|b| *b == b'\n') {
         let record = bare(text);
-        let place = Place { line: Some(line), offset, index: None };
-        if record.starts_with(b"{")
-            && let Some((entry, waiting)) = strangers.next(record, place)
-        {
-            waiting.iter().for_each(|(place, record)| take(entry, record, *place));
-            take(entry, record, place);
+        let begin = offset + (record.as_ptr() as usize - text.as_ptr() as usize) as u64;
+        for value in documents(record).into_iter().filter(|_| record.starts_with(b"{")) {
+            let place = Place { line: Some(line), offset: begin + value.start as u64, index: None };
+            let record = &record[value];
+            if let Some((entry, waiting)) = strangers.next(record, place) {
+                waiting.iter().for_each(|(place, record)| take(entry, record, *place));
+                take(entry, record, place);
+            }
         }
         (line, offset) = (line + 1, offset + text.len() as u64 + 1);
     }
     for (place, record) in strangers.rest() {
         take(strangers.newest, &record, place);
     }
-    for place in taken {
-        let line = &mut bytes[place.offset as usize..];
-        let end = memchr::memchr(b'\n', line).unwrap_or(line.len());
-        line[..end].fill(b' ');
+    for Range { start, end } in taken {
+        // With the words before it.
+        let begin = bytes[..start].iter().rposition(|b| b"\n}".contains(b)).map_or(0, |at| at + 1);
+        bytes[begin..end].fill(b' ');
     }
     others
 }
