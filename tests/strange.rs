@@ -190,7 +190,8 @@ fn joined_logs_of_two_formats_are_both_read() {
             ("among", mixed(&a.1, &b.1)),
         ] {
             // Each with all others in one way, and with some in all ways; but line by line, a message of both is of whichever spoke last.
-            let is_some = [1, 4, 9].contains(&((j + n - i) % n)) && !(how == "among" && are("pi", "factory-droid"));
+            let is_some =
+                [1, 4, 9].contains(&((j + n - i) % n)) && !(how == "among" && are("pi", "factory-droid"));
             if how != "on the line of" && !is_some {
                 continue;
             }
