@@ -127,7 +127,11 @@ class Driver:
 
     def plan(self) -> None:
         """Asks which units are left."""
-        planned = self.program("plan", *self.given)
+        args = self.args
+        drawn = ["--sample", args.sample] if args.sample else []
+        if args.budget_hours:
+            drawn = ["--budget-hours", args.budget_hours, "--rates", args.rates]
+        planned = self.program("plan", *self.given, *drawn)
         self.at_once = planned["at_once"]
         self.units = {unit["unit"]: unit for unit in planned["status"]["left"]}
         self.todo = {unit["group"]: deque() for unit in self.units.values()}
@@ -312,6 +316,9 @@ def main() -> int:
     parser.add_argument("--cpus", type=float, default=1, help="of a worker without a model")
     parser.add_argument("--model-cpus", type=float, default=1, help="of a worker with a model")
     parser.add_argument("--gpus", type=float, default=0, help="of a worker with a model")
+    parser.add_argument("--sample", help="draw so many sessions, as `trajpress cluster plan` does")
+    parser.add_argument("--budget-hours", help="draw as many sessions as take so many hours, by the rates of --rates")
+    parser.add_argument("--rates", help="folder of a run of which the rates are taken")
     parser.add_argument("--attempts", type=int, default=3, help="after so many a unit is put into quarantine")
     parser.add_argument("--slow", type=float, default=10, help="seconds that a unit may take before it is done twice")
     parser.add_argument("--timeout", type=float, default=6 * 3600, help="seconds after which a worker counts as hung")
@@ -319,6 +326,8 @@ def main() -> int:
     parser.epilog = "Behind `--` stand more arguments of `trajpress cluster plan`, `worker` and `merge`: `-- --limit 20`."
     end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     args = parser.parse_args(sys.argv[1:end])
+    if bool(args.budget_hours) != bool(args.rates):
+        parser.error("--budget-hours needs --rates, and the other way round")
     args.more = sys.argv[end + 1 :]
     try:
         ray = importlib.import_module("ray")
