@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import random
+import secrets
 import shutil
 import signal
 import subprocess
@@ -103,6 +104,8 @@ class Cluster:
         self.environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1"}
         # By default what works is nicer than all else on the machine, and starves beside it.
         self.environment["RAY_worker_niceness"] = "0"
+        # A token of its own: one that lies in the home folder would be asked of some nodes and not sent by others.
+        self.environment.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
         self.environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "python"), *sys.path[1:]])
 
     def start(self, ip: str) -> None:
