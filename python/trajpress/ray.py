@@ -99,6 +99,12 @@ class Actor:
     begun: float = field(default_factory=time.monotonic)
     ready: Optional[float] = None
     units: List[str] = field(default_factory=list)
+    told: Dict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    def alone(self, what: str, begun: float, ended: float) -> float:
+        """Seconds that were not counted before: units that are done side by side share the time of their slot."""
+        counted, self.told[what] = self.told[what], ended
+        return max(0.0, ended - max(begun, counted))
 
 
 class Driver:
@@ -244,11 +250,11 @@ class Driver:
         if unit not in self.units:
             return  # Another copy was sooner.
         self.told[answer["outcome"]] += 1
-        self.seconds["asked"] += now - begun
+        self.seconds["asked"] += actor.alone("asked", begun, now)
         if answer["outcome"] == "failed":
             self.again(unit, answer.get("reason", ""))
             return
-        self.seconds["work"] += answer["ms"] / 1000
+        self.seconds["work"] += actor.alone("work", now - answer["ms"] / 1000, now)
         self.paces.append((now - begun) / max(1, self.units[unit]["step_variants"]))
         self.given_up.pop(unit, None)
         del self.units[unit]

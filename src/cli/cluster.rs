@@ -313,6 +313,7 @@ fn work(of: &Of, threads: usize, ids: impl BufRead + Send, output: Output) -> an
         Options { limit: of.given.limit, sample, store, joins: true, quiet: true, ..Options::default() };
     let (mut plan, data) = of.given.open(Some(&of.out), &options, threads.max(1), output)?;
     options.threads = Some(at_once(&plan, super::threads(threads)));
+    options.computing = Some(super::threads(threads));
     // Models are loaded when they are first asked: a worker may get units of one alone.
     let opened = of.given.using.open(&plan.variants, &plan.readers, super::threads(threads))?;
     plan.models = opened.identities();

@@ -296,6 +296,7 @@ def main() -> None:
                 continue
             told = scene(cluster, place, scene.__name__)
             place.check(scene.__name__)
+            assert not told["efficiency"] or told["efficiency"] <= 1, told
             efficiency = f", {100 * told['efficiency']:.0f} % of the slots' time is work" if told["efficiency"] else ""
             attempts = ", ".join(f"{name} {n}" for name, n in sorted(place.attempts(scene.__name__).items()))
             print(f"{scene.__name__}: rows equal; {time.monotonic() - start:.1f} s{efficiency}; attempts: {attempts}; {told}", flush=True)

@@ -342,7 +342,7 @@ pub fn overview(
         step_variants: units.iter().map(Unit::step_variants).sum(),
         step_variants_left,
         rate,
-        seconds_left: rate.map(|r| step_variants_left as f64 / r / threads(options) as f64),
+        seconds_left: rate.map(|r| step_variants_left as f64 / r / computing(options) as f64),
         bytes_left: None,
     })
 }
@@ -384,6 +384,11 @@ fn selection(plan: &Plan, data: &Dataset, options: &Options) -> anyhow::Result<S
 fn threads(options: &Options) -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
     options.threads.unwrap_or_else(cores).max(1)
+}
+
+/// Threads that compute at a time.
+fn computing(options: &Options) -> usize {
+    options.computing.unwrap_or_else(|| threads(options))
 }
 
 /// Puts units in the order in which they are done: that of the data, in which partners stand near; but those that cost

@@ -170,10 +170,14 @@ fn what_is_left_is_estimated_and_the_rest_swept() {
     assert!(gc(&out, None, true).unwrap_err().to_string().contains("the run is not finished"));
     place.run("whole", &options, &rows).unwrap();
     // At a known rate: 100 step-variants a second.
+    let mut begun = 0_u64;
     for entry in fs::read_dir(place.out("whole/_attempts")).unwrap() {
         let path = entry.unwrap().path();
         let mut note: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
         note["ms"] = (10 * note["step_variants"].as_u64().unwrap()).into();
+        // One after the other.
+        note["begun_unix_ms"] = begun.into();
+        begun += 1_000_000;
         fs::write(&path, note.to_string()).unwrap();
     }
     let n_steps: u64 = (0..17).map(|i| i % 5 + 1).sum();
