@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::Value;
 
@@ -112,6 +112,25 @@ fn a_run_in_pieces_is_that_of_one_process() {
     let swept: Value = serde_json::from_slice(&swept.stdout).unwrap();
     assert!(swept["parts"] == true && swept["bytes"].as_u64() > Some(0), "{swept}");
     assert!(place.program(&[&["run"], &OF[..], &["--out", "r", "--quiet"]].concat()).status.success());
+    let merged = cluster(&place, "merge", &["--quiet"]);
+    assert!(merged.status.success(), "{}", String::from_utf8_lossy(&merged.stderr));
+}
+
+/// An ablation says what it takes over, before it is begun.
+#[test]
+fn what_an_older_run_has_is_told() {
+    let place = data();
+    fs::write(place.at("y.toml"), EXPERIMENT.replace("strategies = [", "strategies = [{ name = \"truncate\" }, "))
+        .unwrap();
+    let plan = |more: &[&str]| {
+        place.program(&[&["cluster", "plan", "y.toml", "--data", "data", "--out", "serial"], more].concat())
+    };
+    let planned: Value = serde_json::from_slice(&plan(&["--replace", "--json"]).stdout).unwrap();
+    let left = planned["status"]["step_variants_left"].as_u64().unwrap();
+    let known = planned["beginning"]["step_variants_known"].as_u64().unwrap();
+    assert_eq!(left - known, 10 * 252, "{planned}");
+    let told = String::from_utf8(plan(&[]).stdout).unwrap();
+    assert!(told.contains("taken over from an older run: the rows of"), "{told}");
 }
 
 /// Three machines, each with a folder of its own, share nothing but a place.
@@ -155,17 +174,33 @@ fn parts_are_shared_without_a_folder_in_common() {
     // One who did it meanwhile is told so; other bytes stay out.
     let cells =
         |root: &str| place.at(&format!("{root}/parts/cells/variant_group=model-free/u-{}.parquet", ids[1]));
-    fs::rename(cells("place"), place.at("kept")).unwrap();
+    fs::remove_file(cells("place")).unwrap();
     assert_eq!(outcome("c", ids[1]), "done", "what is in the folder is sent again");
     fs::write(cells("place"), "other").unwrap();
     let status = place.program(&["cluster", "status", "d", "--store", "place", "--json"]);
     let status: Value = serde_json::from_slice(&status.stdout).unwrap();
     assert_eq!(status["published"].as_u64(), Some(ids.len() as u64), "{status}");
-    let damaged: Value = serde_json::from_slice(&on("d", "merge", &["--json"]).stdout).unwrap();
+    let merged = on("d", "merge", &["--json"]);
+    let damaged: Value = serde_json::from_slice(&merged.stdout).unwrap();
     assert_eq!((&damaged["finished"], &damaged["missing"][0]), (&false.into(), &ids[1].into()));
-    fs::rename(place.at("kept"), cells("place")).unwrap();
+    // It says what to remove there; then the unit is left, and done again by whoever is asked.
+    let told = String::from_utf8_lossy(&merged.stderr).into_owned();
+    let (_, list) = told.split_once("done again: ").unwrap_or_else(|| panic!("{told}"));
+    let list: Vec<&str> = list.lines().next().unwrap().split(", ").collect();
+    assert!(list.len() == 6 && list[0].contains("/cells/"), "{told}");
+    list.iter().for_each(|name| fs::remove_file(place.at("place").join(name)).unwrap());
+    assert_eq!((outcome("f", ids[1]), outcome("f", ids[0])), ("done".into(), "skipped".into()));
+    assert!(on("d", "merge", &["--quiet"]).status.success());
+    assert!(tables(&place, "d") == tables(&place, "serial"), "other bytes than in one process");
+    // What a writer that died has left goes; what has a name stays.
+    let (draft, young) = (place.at("place/parts/.draft-1"), place.at("place/parts/.draft-2"));
+    fs::write(&young, "1").unwrap();
+    let old = fs::File::create(&draft).unwrap();
+    old.set_modified(SystemTime::now() - Duration::from_secs(2 * 24 * 3600)).unwrap();
+    let swept = place.program(&["cluster", "gc", "d", "--store", "place", "--json"]);
+    let swept: Value = serde_json::from_slice(&swept.stdout).unwrap();
+    assert_eq!((draft.exists(), young.exists(), &swept["files"]), (false, true, &1.into()), "{swept}");
     assert!(on("e", "merge", &["--quiet"]).status.success());
-    assert!(tables(&place, "e") == tables(&place, "serial"), "other bytes than in one process");
 }
 
 /// Who joins a run that is a sample need not say so; its report speaks of the corpus.
@@ -174,6 +209,9 @@ fn a_sample_of_a_corpus_is_a_run() {
     let place = data();
     let planned = cluster(&place, "plan", &["--sample", "4", "--json"]);
     assert!(planned.status.success(), "{planned:?}");
+    let said: Value = serde_json::from_slice(&planned.stdout).unwrap();
+    let (drawn, known) = (&said["beginning"]["drawn"], &said["beginning"]["step_variants_known"]);
+    assert_eq!((&drawn["sessions"], &drawn["of"], known), (&4.into(), &7.into(), &0.into()), "{said}");
     let left = place.program(&["cluster", "status", "r", "--left"]).stdout;
     for id in String::from_utf8(left).unwrap().lines() {
         assert!(cluster(&place, "unit", &[id]).status.success());

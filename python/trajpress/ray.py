@@ -99,6 +99,12 @@ class Actor:
     begun: float = field(default_factory=time.monotonic)
     ready: Optional[float] = None
     units: List[str] = field(default_factory=list)
+    told: Dict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    def alone(self, what: str, begun: float, ended: float) -> float:
+        """Seconds that were not counted before: units that are done side by side share the time of their slot."""
+        counted, self.told[what] = self.told[what], ended
+        return max(0.0, ended - max(begun, counted))
 
 
 class Driver:
@@ -127,7 +133,11 @@ class Driver:
 
     def plan(self) -> None:
         """Asks which units are left."""
-        planned = self.program("plan", *self.given)
+        args = self.args
+        drawn = ["--sample", args.sample] if args.sample else []
+        if args.budget_hours:
+            drawn = ["--budget-hours", args.budget_hours, "--rates", args.rates]
+        planned = self.program("plan", *self.given, *drawn)
         self.at_once = planned["at_once"]
         self.units = {unit["unit"]: unit for unit in planned["status"]["left"]}
         self.todo = {unit["group"]: deque() for unit in self.units.values()}
@@ -240,11 +250,11 @@ class Driver:
         if unit not in self.units:
             return  # Another copy was sooner.
         self.told[answer["outcome"]] += 1
-        self.seconds["asked"] += now - begun
+        self.seconds["asked"] += actor.alone("asked", begun, now)
         if answer["outcome"] == "failed":
             self.again(unit, answer.get("reason", ""))
             return
-        self.seconds["work"] += answer["ms"] / 1000
+        self.seconds["work"] += actor.alone("work", now - answer["ms"] / 1000, now)
         self.paces.append((now - begun) / max(1, self.units[unit]["step_variants"]))
         self.given_up.pop(unit, None)
         del self.units[unit]
@@ -312,6 +322,9 @@ def main() -> int:
     parser.add_argument("--cpus", type=float, default=1, help="of a worker without a model")
     parser.add_argument("--model-cpus", type=float, default=1, help="of a worker with a model")
     parser.add_argument("--gpus", type=float, default=0, help="of a worker with a model")
+    parser.add_argument("--sample", help="draw so many sessions, as `trajpress cluster plan` does")
+    parser.add_argument("--budget-hours", help="draw as many sessions as take so many hours, by the rates of --rates")
+    parser.add_argument("--rates", help="folder of a run of which the rates are taken")
     parser.add_argument("--attempts", type=int, default=3, help="after so many a unit is put into quarantine")
     parser.add_argument("--slow", type=float, default=10, help="seconds that a unit may take before it is done twice")
     parser.add_argument("--timeout", type=float, default=6 * 3600, help="seconds after which a worker counts as hung")
@@ -319,6 +332,8 @@ def main() -> int:
     parser.epilog = "Behind `--` stand more arguments of `trajpress cluster plan`, `worker` and `merge`: `-- --limit 20`."
     end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     args = parser.parse_args(sys.argv[1:end])
+    if bool(args.budget_hours) != bool(args.rates):
+        parser.error("--budget-hours needs --rates, and the other way round")
     args.more = sys.argv[end + 1 :]
     try:
         ray = importlib.import_module("ray")

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use self::told::{estimated, planned, swept};
+use self::told::{begun, estimated, planned, swept};
 use super::run::{self, Given, at_once};
 use super::{ExitStatus, Output, print};
 use crate::experiment::cell::{Shelf, run_unit};
@@ -217,6 +217,8 @@ struct EstimateArgs {
 struct GcArgs {
     /// Folder of the run
     run: PathBuf,
+    #[command(flatten)]
+    elsewhere: Elsewhere,
     /// The parts, too, of a run whose tables are there and sound: it can then be read, but no longer grow
     #[arg(long)]
     parts: bool,
@@ -261,7 +263,8 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
             Ok(ExitStatus::Done)
         }
         What::Gc(args) => {
-            let told = gc(&args.run, args.parts)?;
+            let shared = args.elsewhere.join(&args.run)?;
+            let told = gc(&args.run, shared.as_ref(), args.parts)?;
             print(&if output.json { escape::json(&told)? } else { swept(&told) })?;
             Ok(ExitStatus::Done)
         }
@@ -287,15 +290,17 @@ fn plan(args: &PlanArgs, output: Output) -> anyhow::Result<ExitStatus> {
     }
     let opened = args.given.using.open(&plan.variants, &plan.readers, 1)?;
     plan.models = opened.identities();
-    begin(&plan, &data, &args.out, &options)?;
+    let beginning = begin(&plan, &data, &args.out, &options)?;
     let shared = args.elsewhere.open()?;
     if let Some(shared) = &shared {
         shared.begin(&args.out)?;
     }
     let status = status(&args.out, shared.as_ref())?;
     print(&match output.json {
-        true => escape::json(&json!({ "at_once": at_once(&plan, 1), "status": status }))?,
-        false => planned(&status, &args.out),
+        true => escape::json(
+            &json!({ "at_once": at_once(&plan, 1), "beginning": beginning, "status": status }),
+        )?,
+        false => planned(&status, &args.out) + &begun(&beginning),
     })?;
     Ok(ExitStatus::Done)
 }
@@ -308,6 +313,7 @@ fn work(of: &Of, threads: usize, ids: impl BufRead + Send, output: Output) -> an
         Options { limit: of.given.limit, sample, store, joins: true, quiet: true, ..Options::default() };
     let (mut plan, data) = of.given.open(Some(&of.out), &options, threads.max(1), output)?;
     options.threads = Some(at_once(&plan, super::threads(threads)));
+    options.computing = Some(super::threads(threads));
     // Models are loaded when they are first asked: a worker may get units of one alone.
     let opened = of.given.using.open(&plan.variants, &plan.readers, super::threads(threads))?;
     plan.models = opened.identities();

@@ -108,6 +108,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     }
     let (mut plan, data) = args.given.open(out, &options, threads(args), output)?;
     options.threads = Some(at_once(&plan, threads(args)));
+    options.computing = Some(threads(args));
     if args.list {
         return list(args, &plan, &data, &options, output);
     }

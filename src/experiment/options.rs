@@ -5,6 +5,8 @@
 pub struct Options {
     /// Threads; none is one a core.
     pub threads: Option<usize>,
+    /// Of these, how many compute at a time, where the others wait for a model; none is all.
+    pub computing: Option<usize>,
     /// Only the first trajectories.
     pub limit: Option<usize>,
     /// A sample by strata of so many of them.

@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
 
@@ -21,6 +21,10 @@ pub trait Place: Send + Sync {
     fn get(&self, name: &str) -> anyhow::Result<Option<Vec<u8>>>;
     /// All names under a folder, in order.
     fn list(&self, folder: &str) -> anyhow::Result<Vec<String>>;
+    /// Takes away what writers that died have left without a name: files and bytes. Object stores know no such thing.
+    fn sweep(&self) -> anyhow::Result<(u64, u64)> {
+        Ok((0, 0))
+    }
 }
 
 /// The place at a path or a URL.
@@ -65,11 +69,14 @@ impl Place for Folder {
         let folder = to.parent().context("a name has a folder")?;
         fs::create_dir_all(folder).with_context(cannot)?;
         let mut draft =
-            tempfile::Builder::new().prefix(".draft-").tempfile_in(folder).with_context(cannot)?;
-        draft.write_all(&bytes).and_then(|()| draft.as_file().sync_all()).with_context(cannot)?;
+            tempfile::Builder::new().prefix(DRAFT).tempfile_in(folder).with_context(cannot)?;
+        draft
+            .write_all(&bytes)
+            .and_then(|()| readable(draft.as_file()))
+            .and_then(|()| draft.as_file().sync_all())
+            .with_context(cannot)?;
         match draft.persist_noclobber(&to) {
-            Ok(file) => {
-                readable(&file).with_context(cannot)?;
+            Ok(_) => {
                 #[cfg(unix)]
                 File::open(folder).and_then(|folder| folder.sync_all()).with_context(cannot)?;
                 Ok(true)
@@ -91,15 +98,39 @@ impl Place for Folder {
         let mut names = Vec::new();
         for entry in walkdir::WalkDir::new(&root).sort_by_file_name() {
             let entry = entry.with_context(|| format!("cannot read {}", root.display()))?;
-            let is_draft = entry.file_name().to_string_lossy().starts_with(".draft-");
-            if entry.file_type().is_file() && !is_draft {
+            if entry.file_type().is_file() && !is_draft(&entry) {
                 names.push(name(entry.path().strip_prefix(&self.0)?));
             }
         }
         names.sort();
         Ok(names)
     }
+
+    fn sweep(&self) -> anyhow::Result<(u64, u64)> {
+        let (mut files, mut bytes) = (0, 0);
+        for entry in walkdir::WalkDir::new(&self.0) {
+            let entry = entry.with_context(|| format!("cannot read {}", self.0.display()))?;
+            let metadata = entry.metadata()?;
+            let is_old = metadata.modified()?.elapsed().is_ok_and(|age| age > ABANDONED);
+            if is_draft(&entry) && metadata.is_file() && is_old {
+                fs::remove_file(entry.path())
+                    .with_context(|| format!("cannot delete {}", entry.path().display()))?;
+                files += 1;
+                bytes += metadata.len();
+            }
+        }
+        Ok((files, bytes))
+    }
 }
+
+fn is_draft(entry: &walkdir::DirEntry) -> bool {
+    entry.file_name().to_string_lossy().starts_with(DRAFT)
+}
+
+const DRAFT: &str = ".draft-";
+
+/// A draft that is older was left by a process that died.
+const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 
 /// A path as a name.
 pub fn name(path: &Path) -> String {

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import random
+import secrets
 import shutil
 import signal
 import subprocess
@@ -103,6 +104,8 @@ class Cluster:
         self.environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1"}
         # By default what works is nicer than all else on the machine, and starves beside it.
         self.environment["RAY_worker_niceness"] = "0"
+        # A token of its own: one that lies in the home folder would be asked of some nodes and not sent by others.
+        self.environment.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
         self.environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "python"), *sys.path[1:]])
 
     def start(self, ip: str) -> None:
@@ -293,6 +296,7 @@ def main() -> None:
                 continue
             told = scene(cluster, place, scene.__name__)
             place.check(scene.__name__)
+            assert not told["efficiency"] or told["efficiency"] <= 1, told
             efficiency = f", {100 * told['efficiency']:.0f} % of the slots' time is work" if told["efficiency"] else ""
             attempts = ", ".join(f"{name} {n}" for name, n in sorted(place.attempts(scene.__name__).items()))
             print(f"{scene.__name__}: rows equal; {time.monotonic() - start:.1f} s{efficiency}; attempts: {attempts}; {told}", flush=True)

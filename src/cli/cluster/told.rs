@@ -5,7 +5,7 @@ use std::path::Path;
 use indicatif::{DecimalBytes, HumanCount};
 
 use crate::cli::count;
-use crate::experiment::run::{Estimate, Status, Swept, Wanted};
+use crate::experiment::run::{Beginning, Drawn, Estimate, Status, Swept, Wanted};
 
 /// How far a run is, and what comes next.
 pub(super) fn planned(status: &Status, out: &Path) -> String {
@@ -29,6 +29,27 @@ pub(super) fn planned(status: &Status, out: &Path) -> String {
         (false, true) => "`trajpress cluster merge` makes its tables\n",
         (false, false) => "`trajpress cluster status --left` prints the units for workers\n",
     });
+    text
+}
+
+/// What a run begins with, where that is not all sessions and no rows.
+pub(super) fn begun(beginning: &Beginning) -> String {
+    let mut text = String::new();
+    if let Some(Drawn { sessions, of, strata, strata_whole }) = beginning.drawn {
+        text.push_str(&format!(
+            "drawn: {} of {}, from {} strata, {} of them whole\n",
+            HumanCount(sessions),
+            count(of, "session"),
+            HumanCount(strata),
+            HumanCount(strata_whole)
+        ));
+    }
+    if beginning.step_variants_known > 0 {
+        text.push_str(&format!(
+            "taken over from an older run: the rows of {} step-variants\n",
+            HumanCount(beginning.step_variants_known)
+        ));
+    }
     text
 }
 

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::super::finish::Success;
 use super::super::fresh::size;
 use super::super::units::{self, listed};
+use super::share::Shared;
 use super::status::status;
 use crate::files::lock::Lock;
 
@@ -26,19 +27,23 @@ pub struct Swept {
 }
 
 /// Takes away scratch of processes that have ended and errors that are no longer true; with `parts` those of a run whose tables
-/// are there and sound: it can be read, but neither grow nor mend a table any more.
+/// are there and sound: it can be read, but neither grow nor mend a table any more. Of the place of its parts, where that is not the
+/// folder, what writers that died have left there; nothing that has a name.
 ///
 /// # Errors
 /// Another process is at work there, or `parts` are needed.
-pub fn gc(out: &Path, parts: bool) -> anyhow::Result<Swept> {
+pub fn gc(out: &Path, shared: Option<&Shared>, parts: bool) -> anyhow::Result<Swept> {
     let lock = Lock::alone(out, "cluster gc")?;
     anyhow::ensure!(
         lock.is_sure(),
         "the file system of {} knows no locks, so another process may be at work there: nothing is deleted",
         out.display()
     );
-    let status = status(out, None)?;
+    let status = status(out, shared)?;
     let mut swept = Swept::default();
+    if let Some(shared) = shared {
+        (swept.files, swept.bytes) = shared.sweep()?;
+    }
     for name in listed(&out.join("_scratch"))? {
         swept.remove(&out.join("_scratch").join(name))?;
         swept.scratch += 1;

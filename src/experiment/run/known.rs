@@ -117,6 +117,33 @@ impl Known {
         Ok((rows, left.into_iter().map(piece).collect(), taken))
     }
 
+    /// Step-variants of those cells of a unit that are known.
+    pub(super) fn step_variants(&self, data: &Dataset, unit: &Unit) -> anyhow::Result<u64> {
+        let mut wanted: HashMap<Cell, (String, u64)> = HashMap::new();
+        let mut olds = BTreeSet::new();
+        for &index in &unit.trajectories {
+            let entry = &data.entries()[index];
+            let Some(units) = self.of.get(entry.id.as_str()) else { continue };
+            olds.extend(units);
+            for variant in unit.variants.iter() {
+                let cell = (entry.id.as_str().into(), variant.id.as_str().into());
+                wanted.insert(cell, (unit.cell_id(index, variant), u64::from(entry.n_steps)));
+            }
+        }
+        let mut known = 0;
+        for &old in olds {
+            for row in self.read::<CellRow>(&self.units[old as usize], &|cell| wanted.contains_key(cell))? {
+                if row.status == "ok"
+                    && let Some((_, n_steps)) = wanted.get(&cell(&row)).filter(|(id, _)| *id == row.id)
+                {
+                    known += n_steps;
+                    wanted.remove(&cell(&row));
+                }
+            }
+        }
+        Ok(known)
+    }
+
     /// The rows that an old unit has of cells that are wanted, which are wanted no more; `others` are its cells of other ids.
     fn taken(
         &self,

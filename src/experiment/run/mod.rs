@@ -27,6 +27,7 @@ mod status;
 mod tests;
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
@@ -160,8 +161,41 @@ pub fn run_with(
 }
 
 /// Writes what a run is and its units, and computes nothing: the folder is then there for workers.
-pub fn begin(plan: &Plan, data: &Dataset, out: &Path, options: &Options) -> anyhow::Result<()> {
-    Begun::open(plan, data, out, options).map(drop)
+pub fn begin(plan: &Plan, data: &Dataset, out: &Path, options: &Options) -> anyhow::Result<Beginning> {
+    let begun = Begun::open(plan, data, out, options)?;
+    let known = Known::open(out, &begun.units)?;
+    let left = unpublished(out, &begun.units)?;
+    let known = left.into_iter().map(|unit| known.step_variants(data, unit)).sum::<anyhow::Result<u64>>()?;
+    // A row a session: each stratum once.
+    let strata: BTreeMap<u32, (u64, u64)> =
+        begun.selection.sample.iter().map(|row| (row.number, (row.drawn, row.of))).collect();
+    let drawn = (!strata.is_empty()).then(|| Drawn {
+        sessions: strata.values().map(|(drawn, _)| drawn).sum(),
+        of: strata.values().map(|(_, of)| of).sum(),
+        strata: strata.len() as u64,
+        strata_whole: strata.values().filter(|(drawn, of)| drawn == of).count() as u64,
+    });
+    Ok(Beginning { step_variants_known: known, drawn })
+}
+
+/// What a run begins with.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Beginning {
+    /// Of the step-variants that are left, those whose rows an older run has: they are taken over.
+    pub step_variants_known: u64,
+    /// How the sessions were drawn; none where they are all that there are.
+    pub drawn: Option<Drawn>,
+}
+
+/// A sample by strata.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Drawn {
+    pub sessions: u64,
+    /// Sessions that they were drawn from.
+    pub of: u64,
+    pub strata: u64,
+    /// Strata of which all sessions were drawn.
+    pub strata_whole: u64,
 }
 
 /// A run whose folder is open for this process.
@@ -253,7 +287,7 @@ pub fn check_out(out: &Path, options: &Options) -> anyhow::Result<()> {
         out.display()
     );
     anyhow::ensure!(
-        !options.finish || reach::is_there(&out.join("parts"))?,
+        !options.finish || reach::is_there(&out.join("parts"))? || finish::is_finished(out)?,
         "{} holds no parts of a run, so there is nothing to finish\nhint: run the same command with `--shard I/N` for all shards first, or without `--finish`",
         out.display()
     );
@@ -308,7 +342,7 @@ pub fn overview(
         step_variants: units.iter().map(Unit::step_variants).sum(),
         step_variants_left,
         rate,
-        seconds_left: rate.map(|r| step_variants_left as f64 / r / threads(options) as f64),
+        seconds_left: rate.map(|r| step_variants_left as f64 / r / computing(options) as f64),
         bytes_left: None,
     })
 }
@@ -350,6 +384,11 @@ fn selection(plan: &Plan, data: &Dataset, options: &Options) -> anyhow::Result<S
 fn threads(options: &Options) -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
     options.threads.unwrap_or_else(cores).max(1)
+}
+
+/// Threads that compute at a time.
+fn computing(options: &Options) -> usize {
+    options.computing.unwrap_or_else(|| threads(options))
 }
 
 /// Puts units in the order in which they are done: that of the data, in which partners stand near; but those that cost

@@ -21,7 +21,7 @@ use super::caught::caught;
 use super::known::{Known, Taken};
 use super::parts::{self, There, is_published, unpublished};
 use super::progress::Counted;
-use super::{Outcome, UnitFn, attempts, threads};
+use super::{Outcome, UnitFn, attempts, computing, threads};
 use crate::models::Outage;
 use crate::progress::{self, Meter};
 use crate::text::escape;
@@ -167,6 +167,7 @@ impl<'a> Runner<'a> {
             "begun_unix_ms": begun.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64,
             "compute_ms": computed.as_millis() as u64,
             "ms": start.elapsed().as_millis() as u64,
+            "threads": computing(self.options),
             "peak_rss_kib": attempts::peak_rss_kib(),
             "host": attempts::host(),
             "pid": std::process::id(),

@@ -3,7 +3,7 @@
 //!
 //! A unit is done in the folder, then its tables are given their names in the place, `cells` last. Names are those of the folder.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use anyhow::Context as _;
 
 use super::super::manifest;
 use super::super::plan::Plan;
-use super::super::publish::{Published, Scratch};
+use super::super::publish::{Published, Scratch, sha256_of};
 use super::super::units::{Unit, listed_parts, part_of};
 use super::parts::{digests, tables};
 use crate::files::shared::{self, Place, name};
@@ -72,6 +72,11 @@ impl Shared {
         Ok(())
     }
 
+    /// Takes away what writers that died have left in the place: files and bytes.
+    pub(super) fn sweep(&self) -> anyhow::Result<(u64, u64)> {
+        self.place.sweep()
+    }
+
     /// Publishes bytes in the folder.
     fn keep(&self, scratch: &Scratch, out: &Path, name: &str, bytes: &[u8]) -> anyhow::Result<()> {
         let to = out.join(name);
@@ -115,23 +120,57 @@ impl Shared {
         Ok(sent)
     }
 
-    /// Has in the folder all parts that are published and not there yet.
+    /// Has in the folder all parts that are published and not there yet, but of units that are damaged in the place, which are told.
     ///
     /// # Errors
     /// The folder holds other bytes.
     pub fn fetch(&self, out: &Path) -> anyhow::Result<()> {
         let published = self.published()?;
-        let mut names = self.place.list("parts")?;
-        names.retain(|name| listed_parts(name).is_some_and(|unit| published.contains(&unit)));
-        // `cells` last: without it a unit is not there.
-        names.sort_by_key(|name| name.starts_with(&format!("parts/{}/", CellRow::TABLE)));
+        let mut units: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
+        for name in self.place.list("parts")? {
+            if let Some(unit) = listed_parts(&name).filter(|unit| published.contains(unit)) {
+                units.entry(unit).or_default().push(name);
+            }
+        }
         let scratch = Scratch::open(&out.join("_scratch"))?;
-        for name in names.iter().filter(|name| !out.join(name).exists()) {
-            let bytes = self.place.get(name)?.with_context(|| format!("{} lacks {name}", self.at))?;
-            self.keep(&scratch, out, name, &bytes)?;
+        for ((group, id), mut names) in units {
+            if names.iter().all(|name| out.join(name).exists()) {
+                continue;
+            }
+            // `cells` last: without it a unit is not there.
+            names.sort_by_key(|name| *name == part(CellRow::TABLE, &group, &id));
+            let get = |name: &String| {
+                let bytes = self.place.get(name)?.with_context(|| format!("{} lacks {name}", self.at))?;
+                Ok((name.clone(), bytes))
+            };
+            let parts = names.iter().map(get).collect::<anyhow::Result<Vec<(String, Vec<u8>)>>>()?;
+            if !is_sound(&parts, &group, &id) {
+                let list: Vec<&str> = names.iter().rev().map(String::as_str).collect();
+                tracing::warn!(
+                    "DAMAGED: parts of unit {id} in {} are not what was published\nhint: remove them there, in this order, and the unit is left and done again: {}",
+                    self.at,
+                    list.join(", ")
+                );
+                continue;
+            }
+            for (name, bytes) in &parts {
+                self.keep(&scratch, out, name, bytes)?;
+            }
         }
         Ok(())
     }
+}
+
+/// Whether the parts of a unit have the digests that stand beside them, and none is missing.
+fn is_sound(parts: &[(String, Vec<u8>)], group: &str, id: &str) -> bool {
+    let of = |name: &str| parts.iter().find(|(part, _)| part == name).map(|(_, bytes)| bytes);
+    let known: Option<BTreeMap<String, String>> =
+        of(&name(&digests(Path::new(""), group, id))).and_then(|text| serde_json::from_slice(text).ok());
+    known.is_some_and(|known| {
+        known.iter().all(|(table, digest)| {
+            of(&part(table, group, id)).is_some_and(|bytes| sha256_of(bytes) == *digest)
+        })
+    })
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {

@@ -94,7 +94,7 @@ proptest! {
                 }
                 // Of what is not begun there is nothing to join.
                 Step::Merge => drop(merge()),
-                Step::Plan => plan(),
+                Step::Plan => drop(plan()),
             }
         }
         let left = status(&out, None).unwrap().left;
@@ -167,13 +167,17 @@ fn what_is_left_is_estimated_and_the_rest_swept() {
     let wanted = Wanted { workers: 2, price: Some(3.0), steps: None };
     let unknown = estimate(&out, &out, Default::default(), wanted).unwrap();
     assert_eq!((unknown.hours, unknown.money, unknown.rates["m"]), (None, None, None));
-    assert!(gc(&out, true).unwrap_err().to_string().contains("the run is not finished"));
+    assert!(gc(&out, None, true).unwrap_err().to_string().contains("the run is not finished"));
     place.run("whole", &options, &rows).unwrap();
     // At a known rate: 100 step-variants a second.
+    let mut begun = 0_u64;
     for entry in fs::read_dir(place.out("whole/_attempts")).unwrap() {
         let path = entry.unwrap().path();
         let mut note: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
         note["ms"] = (10 * note["step_variants"].as_u64().unwrap()).into();
+        // One after the other.
+        note["begun_unix_ms"] = begun.into();
+        begun += 1_000_000;
         fs::write(&path, note.to_string()).unwrap();
     }
     let n_steps: u64 = (0..17).map(|i| i % 5 + 1).sum();
@@ -197,12 +201,15 @@ fn what_is_left_is_estimated_and_the_rest_swept() {
         fs::create_dir_all(out.join("_quarantine")).unwrap();
         fs::write(out.join("_quarantine").join(format!("{unit}.json")), "{}").unwrap();
     }
-    let swept = gc(&whole, true).unwrap();
+    let swept = gc(&whole, None, true).unwrap();
     assert_eq!((swept.scratch, swept.quarantine, swept.parts), (1, 1, true));
     assert!(!whole.join("parts").exists() && status(&whole, None).unwrap().left.is_empty());
     let again = place.run("whole", &options, &|_, _, _, _| panic!("nothing to do")).unwrap();
     assert!(again.finished && again.is_clean() && again.done == 0, "{again:?}");
+    // Nor to merge.
+    let merged = place.run("whole", &Options { finish: true, ..options.clone() }, &rows).unwrap();
+    assert!(merged.finished && merged.is_clean() && merged.skipped == 23, "{merged:?}");
     // An error that is still true stays.
-    assert_eq!(gc(&out, false).unwrap().quarantine, 0);
+    assert_eq!(gc(&out, None, false).unwrap().quarantine, 0);
     assert_eq!(status(&out, None).unwrap().quarantined, [unit]);
 }
