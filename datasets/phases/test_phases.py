@@ -13,6 +13,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import agreement  # noqa: E402
 import draw  # noqa: E402
+import firings  # noqa: E402
 import real  # noqa: E402
 
 FIELDS = ["source", "task_id", "trajectory", "turn", "intent", "also", "subtask_end", "boundary", "kinds", "file", "note"]
@@ -28,6 +29,23 @@ def part(file):
     if file.endswith(".ini") or file.startswith(("etc/", "data/")):
         return "configuration and data"
     return {"Makefile": "build", "tools": "tools"}.get(file.split("/")[0], "code")
+
+
+class Firings(unittest.TestCase):
+    def test_rows(self):
+        rows = [json.loads(text) for text in firings.ROWS.read_text(encoding="utf-8").splitlines()]
+        for row in rows:
+            self.assertIn(row["verdict"], firings.VERDICTS)
+            # Why, in a reader's own few words.
+            self.assertTrue("why" in row or row["verdict"] == "plausible", row)
+            self.assertLess(len(row.get("why", "")), 90)
+        places = [(row["reading"], row["firing"], row["trajectory"], row["cut"], row["kind"]) for row in rows]
+        self.assertEqual(len(places), len(set(places)))
+        self.assertEqual(sum(firings.shares(rows)[5, "intent", ""].values()), 60)
+
+    def test_wilson(self):
+        for (k, n), expected in {(40, 60): (0.54, 0.77), (0, 20): (0.0, 0.16), (20, 20): (0.84, 1.0)}.items():
+            self.assertEqual(tuple(round(end, 2) for end in firings.wilson(k, n)), expected)
 
 
 class Labels(unittest.TestCase):

@@ -33,7 +33,13 @@ pub(super) const ENTRY: Entry = Entry {
             "a trigger asks one model\nhint: `model` tells intents, `embedder` what is stale; leave one out"
         );
         let hybrid = Hybrid::of(only(Hybrid::PARAMS, &params))?;
-        super::fires(Hybrid::PARAMS, &params)?;
+        super::fires([
+            ("subtask", hybrid.subtask),
+            ("intent", hybrid.intent),
+            ("boundary", hybrid.boundary),
+            ("staleness", hybrid.staleness),
+            ("turns", hybrid.turns),
+        ])?;
         let least = Subtask::of(only(subtask::ENTRY.params, &params))?.least_turns();
         let mut stale = only(STALENESS, &params);
         stale.insert(THRESHOLD.name.to_owned(), hybrid.staleness_threshold.into());
@@ -174,7 +180,7 @@ mod tests {
             ["8: intent ..7 0.85", "19: subtask/inactivity ..18 0.4", "29: subtask/inactivity ..28 0.4"];
         // (The odds take the fourth look at the same file for debugging.)
         let fired = |params: &str| fired(&script(), "hybrid", params);
-        assert_eq!(fired(""), all);
+        assert_eq!(fired("inactivity = true"), all);
         // The tests end the subtask, and implementing, which comes second.
         let short = fired("least_turns = 1");
         assert_eq!(short[..2], ["8: intent ..7 0.85", "9: subtask/test_success ..8 0.9"]);
@@ -195,7 +201,7 @@ mod tests {
             fired(&script, "hybrid", &format!("{on}\n{params}"))
         };
         for (part, params, own) in [
-            ("subtask", "idle_turns = 4", "idle_turns = 4\nleast_turns = 1"),
+            ("subtask", "inactivity = true", "inactivity = true\nleast_turns = 1"),
             ("intent", "min_turns = 1", "min_turns = 1"),
             ("boundary", "min_span = 0\nreturn_within = 1", "min_span = 0\nreturn_within = 1"),
             (

@@ -154,12 +154,10 @@ pub fn build(name: &str, params: toml::Table) -> anyhow::Result<Box<dyn Trigger>
     (entry.build)(params)
 }
 
-/// Refuses parameters under which a trigger never fires: all switches are off.
-fn fires(params: &[Param], set: &toml::Table) -> anyhow::Result<()> {
-    let switches: Vec<&str> = params.iter().filter(|p| p.default == "true").map(|p| p.name).collect();
-    let is_off = |name: &&str| set.get(*name) == Some(&toml::Value::Boolean(false));
-    let names = switches.join("`, `");
-    anyhow::ensure!(!switches.iter().all(is_off), "it never fires: one of `{names}` must be true");
+/// Refuses parameters under which a trigger never fires: all of its switches are off.
+fn fires<const N: usize>(switches: [(&str, bool); N]) -> anyhow::Result<()> {
+    let names = switches.map(|(name, _)| name).join("`, `");
+    anyhow::ensure!(switches.iter().any(|(_, on)| *on), "it never fires: one of `{names}` must be true");
     Ok(())
 }
 
