@@ -91,6 +91,29 @@ fn the_cheapest_that_loses_no_more_is_set() {
     assert!(!all.iter().any(|of| ["random", "drop-all", "full"].contains(&of["policy"].as_str().unwrap())));
 }
 
+/// What may be shared has numbers, and names of policies.
+#[test]
+fn no_text_of_the_logs_and_none_of_their_names_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let from = dir.path().join("secret_folder");
+    fs::create_dir(&from).unwrap();
+    logs(&from, 24, |_| true);
+    let html = dir.path().join("page.html");
+    let out = |args: &[&str]| {
+        let done = advise(&from, &[&["--window", "6000", "--share-safe"], args].concat());
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap()
+    };
+    let texts =
+        [out(&["--html", html.to_str().unwrap()]), out(&["--json"]), fs::read_to_string(&html).unwrap()];
+    for text in texts {
+        assert!(text.contains("newest-that-fit"), "{text}");
+        let told =
+            ["secret_folder", "helper_", "part_0", "000.jsonl"].into_iter().find(|of| text.contains(of));
+        assert_eq!(told, None, "{text}");
+    }
+}
+
 #[test]
 fn where_nothing_is_lost_but_by_the_cheap_ones_the_reference_stays() {
     let dir = tempfile::tempdir().unwrap();
@@ -277,6 +300,13 @@ fn a_sweep_has_a_row_a_combination() {
         .into_iter()
         .chain(["2k", "4k"].into_iter().flat_map(|window| ends.map(|end| (codex, window, end))));
     assert_eq!(told, expected.collect::<Vec<_>>());
+    // It clears by tokens, so that the window is nothing to it.
+    assert_eq!(json["without_effect"], json!({api: ["window"], codex: []}));
+    // Three keys have room in the width of a page, each row in a line.
+    let keys = ["--vary", "window=2k,4k", "--vary", "trigger.tokens=2k,4k", "--vary", "scope.keep=3,30"];
+    let text = String::from_utf8(sweep(&keys).stdout).unwrap();
+    assert!(text.lines().filter(|line| line.starts_with("4k ") && line.contains('%')).count() == 4, "{text}");
+    assert!(text.contains("`window` has no effect here") && !text.contains("`scope.keep` has"), "{text}");
     // What is wrong is told by its key, not by a place in a file that nobody has.
     for (vary, told) in [
         (

@@ -106,9 +106,12 @@ fn a_compaction_is_told_with_what_it_cost() {
     assert_eq!(again.len(), 1, "{of:#}");
     assert!(again[0]["path"].as_str().unwrap().ends_with("src/a.rs"), "{of:#}");
     assert_eq!((&again[0]["before"], &again[0]["turn"]), (&json!(1), &json!(first + 1)));
-    // At 6.25 dollars a million, written to the cache, and 25 for the call; of the provider's tokens there are fewer.
+    // At 6.25 dollars a million, written to the cache, and 25 for the call: no more than was new in the next prompt.
     let (tokens, cost) = (again[0]["tokens"].as_f64().unwrap(), again[0]["cost"].as_f64().unwrap());
-    assert!(cost > tokens * 5e-6 && cost < tokens * 25e-6, "{tokens} {cost}");
+    assert!(tokens > 60.0 && cost > 10.0 * 6.25e-6 && cost < tokens * 25e-6, "{tokens} {cost}");
+    let of = &told(&new_in(10, 120, &session()))["compactions"][0]["read_again"][0];
+    let more = of["cost"].as_f64().unwrap() - cost;
+    assert!(more > 20.0 * 6.25e-6 && more <= 110.0 * 6.25e-6 + 1e-9, "{of:#}");
     // For people: the same, in words.
     let text = page(&path);
     let parts = [
@@ -291,6 +294,22 @@ fn two_compactions_take_each_their_own() {
     assert_eq!(all[1]["steps"], 7, "{all:#}");
 }
 
+/// A record of a clearing that names nothing is told, though nothing else is known of it.
+#[test]
+fn what_a_record_does_not_describe_is_told() {
+    let cleared = of_system(
+        "microcompact_boundary",
+        r#","microcompactMetadata":{"tokensSaved":2000,"compactedToolIds":[],"clearedAttachmentUUIDs":[]}"#,
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    fs::write(&path, typed("g", "Mend the parts of this crate.", false) + &cleared).unwrap();
+    let json: Value = serde_json::from_str(&audit(&path, &["--json"])).unwrap();
+    assert_eq!(json["went_untold"], json!({"claude-code": {"microcompaction": 1}}), "{json:#}");
+    let text = page(&path);
+    assert!(text.contains("Logs of claude-code record 1 microcompaction without saying what went"), "{text}");
+}
+
 /// Results that were cleared count once, without their calls; what they had told and was used later is lost.
 #[test]
 fn cleared_results_are_edits() {
@@ -422,12 +441,21 @@ fn a_compaction_of_a_log_without_calls_is_told() {
             json!({"success": true, "summaryContent": "The parts are mended."}),
         )
         + &event("session.shutdown", json!({}));
-    let of = told(&log)["compactions_without_a_call_behind"][0].take();
+    let of = |log: &str| told(log)["compactions_without_a_call_behind"][0].take();
+    let without = of(&log);
     assert_eq!(
-        (&of["prompt_before"], &of["time"]),
+        (&without["prompt_before"], &without["time"]),
         (&Value::Null, &json!("2026-01-01 00:00:00 UTC")),
-        "{of:#}"
+        "{without:#}"
     );
+    // Where the record says how much was there, that is told.
+    let with = of(&log.replace(r#""success":true"#, r#""success":true,"preCompactionTokens":160458"#));
+    assert_eq!(
+        (&with["prompt_before"], &with["counted_by"]),
+        (&json!(160_458), &json!("record")),
+        "{with:#}"
+    );
+    assert_eq!((&with["billed"], &with["cost_of_summary"]), (&json!(false), &Value::Null), "{with:#}");
 }
 
 /// Claude Code puts files back and logs none of them: where no prompt is counted nothing tells whether what is missed stood there.
@@ -559,6 +587,18 @@ fn what_is_lost_is_not_told_where_the_prompt_holds_what_is_not_logged() {
     assert_eq!((&of["lost"], &of["used_with_the_name_alone"]), (&json!([]), &json!([])), "{of:#}");
 }
 
+/// The log with so many new tokens in the prompt of a call.
+fn new_in(call: u32, new: u64, log: &str) -> String {
+    let mut lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for of in lines.iter_mut().filter(|of| of["uuid"] == json!(format!("a{call}"))) {
+        let usage = &mut of["message"]["usage"];
+        let whole = usage["cache_read_input_tokens"].as_u64().unwrap() + 10;
+        usage["cache_read_input_tokens"] = json!(whole - new);
+        usage["input_tokens"] = json!(new);
+    }
+    lines.iter().map(line).collect()
+}
+
 /// The log with other tokens of the prompts of some calls.
 fn billed(log: &str, tokens: impl Fn(u64, u64) -> u64) -> String {
     let mut lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -620,6 +660,10 @@ fn the_first_shorter_prompt_is_told() {
         turn(i, tokens, "Bash", &json!({"command": format!("date +{i}")}), "done without output")
     };
     let call = turn(8, 90, "Bash", &json!({"command": "cat notes.txt"}), "done without output");
+    // What falls long after the record has another cause.
+    let far = session().replace(&call, &((11..15).map(|i| date(i, 320 + i)).collect::<String>() + &call));
+    let of = told(&far)["compactions"][0].take();
+    assert_eq!((&of["prompt_before"], &of["prompt_after"]), (&json!(320), &json!(331)), "{of:#}");
     let log = session().replace(&call, &(date(11, 330) + &date(12, 340) + &call));
     let session = told(&log);
     let of = &session["compactions"][0];

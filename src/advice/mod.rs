@@ -351,8 +351,9 @@ fn pair(session: &Session, policy: usize, reference: usize) -> Pair {
         if fates.iter().any(|fate| fate.exposed) {
             pair.n_needs += 1;
             pair.weight += weight;
-            for (lost, fate) in pair.lost.iter_mut().zip(fates) {
-                *lost += if fate.lost { *weight } else { 0.0 };
+            for (side, _) in fates.iter().enumerate().filter(|(_, fate)| fate.lost) {
+                pair.lost[side] += weight;
+                pair.n_lost[side] += 1;
             }
         }
     }
@@ -361,7 +362,7 @@ fn pair(session: &Session, policy: usize, reference: usize) -> Pair {
 
 fn nothing(session: &Session) -> Pair {
     let (cluster, stratum) = (session.cluster, session.repository);
-    Pair { cluster, stratum, is_affected: true, n_needs: 0, weight: 0.0, lost: [0.0; 2] }
+    Pair { cluster, stratum, is_affected: true, n_needs: 0, weight: 0.0, lost: [0.0; 2], n_lost: [0; 2] }
 }
 
 /// What the product's own summaries kept of the needs that they were all that was left of.

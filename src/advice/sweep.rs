@@ -24,6 +24,15 @@ pub struct Setting {
     pub paid: [Paid; 2],
 }
 
+impl Setting {
+    /// Whether another one does the same.
+    pub fn is_same_as(&self, other: &Setting) -> bool {
+        let told =
+            |of: &Setting| (of.n_affected, of.n_events, of.saved, of.kept.value, of.lost.value, of.paid);
+        told(self) == told(other) && self.low == other.low && self.lost_tenths == other.lost_tenths
+    }
+}
+
 /// When compressions have paid for the cache that they broke.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Paid {

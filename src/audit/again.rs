@@ -105,16 +105,31 @@ impl Reads {
     ) -> Vec<Again> {
         let from = self.reads.partition_point(|read| read.call < steps.start);
         let of_steps = self.reads[from..].iter().take_while(|read| read.call < steps.end);
-        of_steps.filter_map(|read| self.of_gone((log, tariff), read, from, is_gone)).collect()
+        let mut bill = Bill::default();
+        let found = of_steps.filter_map(|read| {
+            let (mut again, result) = self.of_gone(log, read, from, is_gone)?;
+            let (turn, call) = (again.turn, again.tokens - result);
+            let (prices, rate) = (tariff.at(turn), log.rate(turn));
+            let [call, result] =
+                [call, result].map(|tokens| rate.map_or(tokens as f64, |rate| rate.counted(tokens)));
+            let prompt = log.usage(turn).map_or(0.0, |usage| usage.input as f64);
+            let [to_cache, fresh] = bill.read(log, turn, result);
+            again.cost = prices.answer(prompt, call)
+                + prices.prompt(prompt, to_cache, 0.0)
+                + prices.times(prompt).0 * prices.fresh * fresh;
+            Some(again)
+        });
+        found.collect()
     }
 
+    /// What a read says again of what is gone, not priced yet, with the tokens of its result.
     fn of_gone(
         &self,
-        (log, tariff): (&Log, &Tariff),
+        log: &Log,
         read: &Read,
         from: usize,
         is_gone: &dyn Fn(u32) -> bool,
-    ) -> Option<Again> {
+    ) -> Option<(Again, u64)> {
         let n = read.lines.len();
         let is_end = |at: usize| at < NOTICE || at + NOTICE >= n;
         let mut is_new = read.lines.iter().enumerate().filter(|(_, (_, before))| before.is_none());
@@ -143,16 +158,32 @@ impl Reads {
             return None;
         }
         let (turn, call) = (log.turn_of(read.call), u64::from(log.tokens[read.call as usize]));
-        let (prices, rate) = (tariff.at(turn), log.rate(turn));
-        let [written, read_anew] =
-            [call, result].map(|tokens| rate.map_or(tokens as f64, |rate| rate.counted(tokens)));
-        let prompt = log.usage(turn).map_or(0.0, |usage| usage.input as f64);
-        Some(Again {
-            path: read.path.clone(),
-            before: log.turn_of(*most),
-            turn,
-            tokens: call + result,
-            cost: prices.answer(prompt, written) + prices.prompt(prompt, read_anew, 0.0),
-        })
+        let before = log.turn_of(*most);
+        Some((Again { path: read.path.clone(), before, turn, tokens: call + result, cost: 0.0 }, result))
     }
+}
+
+/// What the provider counted as new in the prompts behind turns, written to the cache and not, as far as nothing was charged to it
+/// yet: tokens of ours are a guess of its, and no read cost more than that. (Of replies some logs count the first piece alone.)
+#[derive(Default)]
+struct Bill(HashMap<u32, [f64; 2]>);
+
+impl Bill {
+    /// At most what is left of that.
+    fn read(&mut self, log: &Log, turn: u32, tokens: f64) -> [f64; 2] {
+        let next = (turn + 1..log.turns.len() as u32).find_map(|turn| log.usage(turn));
+        let new = next.and_then(|usage| Some((usage, usage.input.saturating_sub(usage.cache_read?))));
+        let Some((usage, new)) = new else { return [tokens, 0.0] };
+        let to_cache = usage.cache_write.unwrap_or(new).min(new);
+        let left = self.0.entry(turn).or_insert([to_cache as f64, (new - to_cache) as f64]);
+        let first = take(&mut left[0], tokens);
+        [first, take(&mut left[1], tokens - first)]
+    }
+}
+
+/// Takes so much of what is left, or all of it.
+fn take(left: &mut f64, tokens: f64) -> f64 {
+    let taken = tokens.min(*left);
+    *left -= taken;
+    taken
 }

@@ -65,12 +65,24 @@ pub struct Unsent {
     /// The turn that it opens, and when that was.
     pub turn: u32,
     pub time: Option<i64>,
-    /// Tokens of the last prompt before it, by the provider's count where that is logged; null where none was sent.
+    /// Tokens of the last prompt before it, else of that which the summary was written from; null where neither was sent.
     pub before: Option<u64>,
-    pub is_billed: bool,
+    pub counted_by: CountedBy,
+    /// What the call that wrote the summary cost by the log, in price x tokens.
+    pub summary_cost: Option<f64>,
     /// Whether another compaction came next, rather than the end of the log.
     pub is_followed: bool,
     pub past: Past,
+}
+
+/// Whose count tokens are by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CountedBy {
+    /// The provider, of a prompt.
+    Provider,
+    /// What the log says of the compaction itself.
+    Record,
+    Us,
 }
 
 /// All compactions of a session, and apart from them what the user cleared.
@@ -218,7 +230,7 @@ impl Bench<'_> {
         let is_told = |need: &Need| need.turn >= turn && self.is_sure(whole, (turn, false), need.turn);
         let names_alone = names_alone.into_iter().filter(|(need, _)| is_told(need));
         let (shorter, is_billed) = self.shorter(at);
-        let logged_cost = self.logged_cost(turn);
+        let logged_cost = self.logged_cost(self.told(self.step(turn)), turn);
         let summary_cost = logged_cost.or_else(|| self.summary_cost(at, &shorter, past.summary_tokens));
         let perhaps = perhaps.into_iter();
         Compaction {
@@ -245,12 +257,18 @@ impl Bench<'_> {
     /// One that no call came behind; `prompt` is the place that its decision would have.
     fn unsent(&self, prompt: usize, mark: &Mark<'_>, is_followed: bool, past: Past) -> Unsent {
         let before = prompt.checked_sub(1);
-        let billed = before.and_then(|before| self.billed(before));
+        let step = &self.log.trajectory.steps[mark.step as usize];
+        let billed = || Some((self.billed(before?)?, CountedBy::Provider));
+        let of_record = || Some((step.usage.as_ref()?.input, CountedBy::Record)).filter(|of| of.0 > 0);
+        let ours = || Some((self.sent.decisions[before?].tokens_sent, CountedBy::Us));
+        let counted = billed().or_else(of_record).or_else(ours);
+        let turn = self.log.turn_of(mark.step);
         Unsent {
-            turn: self.log.turn_of(mark.step),
-            time: self.log.trajectory.steps[mark.step as usize].time,
-            before: billed.or_else(|| Some(self.sent.decisions[before?].tokens_sent)),
-            is_billed: billed.is_some(),
+            turn,
+            time: step.time,
+            before: counted.map(|(tokens, _)| tokens),
+            counted_by: counted.map_or(CountedBy::Us, |(_, by)| by),
+            summary_cost: self.logged_cost(mark.step, turn),
             is_followed,
             past,
         }

@@ -6,6 +6,9 @@ use super::unseen::UNLOGGED;
 /// A fall of the prompt by more than this share is more than reminders that went.
 const FALL: f64 = 0.05;
 
+/// So many calls behind the first one a fall is still that of the record: what falls later has another cause.
+const LATE: usize = 2;
+
 /// A prompt that was shorter than the one before by the provider's count, and no record says why.
 #[derive(Clone)]
 pub struct Fall {
@@ -42,7 +45,8 @@ impl Bench<'_> {
             && billed(at - 1).zip(billed(at)).is_some_and(|(old, new)| is_old(old, new))
             && decisions[at].tokens_sent < decisions[at - 1].tokens_sent;
         let segment = |at: usize| self.log.turns[decisions[at].turn as usize].segment;
-        let mut later = (at + 1..decisions.len()).take_while(|&i| is_late && segment(i) == segment(at));
+        let near = (at + 1..decisions.len()).take(LATE);
+        let mut later = near.take_while(|&i| is_late && segment(i) == segment(at));
         later.find(|&i| fell(i)).unwrap_or(at)
     }
 }

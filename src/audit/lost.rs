@@ -139,15 +139,21 @@ pub(super) fn is_name(name: &str) -> bool {
     name.chars().filter(|c| c.is_alphanumeric()).count() >= LEAST
 }
 
-/// What one looks for to find what is needed: of a path its last part, of a key with a value the value.
+/// What one looks for to find what is needed.
 pub(super) fn name_of(log: &Log, need: &Need) -> String {
-    let atom = log.atom(need.atom).text;
-    let end = match need.kind {
+    name(need.kind, log.atom(need.atom).text).to_owned()
+}
+
+/// Of a path its last part, of a key with a value the value. Branches and globs are no paths, and are written like them.
+fn name(kind: AtomKind, atom: &str) -> &str {
+    let is_path = || atom.contains('/') && !atom.contains(char::is_whitespace);
+    let end = match kind {
         AtomKind::Path => atom.trim_end_matches('/').rsplit('/').next(),
+        AtomKind::Quoted | AtomKind::Identifier if is_path() => atom.trim_end_matches('/').rsplit('/').next(),
         AtomKind::Number => atom.rsplit('=').next(),
         _ => None,
     };
-    end.unwrap_or(atom).to_owned()
+    end.unwrap_or(atom)
 }
 
 pub(super) fn lost_of(log: &Log, need: &Need) -> Lost {
@@ -171,5 +177,25 @@ pub(super) fn lost_of(log: &Log, need: &Need) -> Lost {
         seen,
         needed: need.turn,
         n_steps: steps.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_like_a_path_is_named_by_its_last_part() {
+        let of = [
+            (AtomKind::Path, "src/a/b.rs", "b.rs"),
+            (AtomKind::Path, "src/a/", "a"),
+            (AtomKind::Quoted, "entire/sessions", "sessions"),
+            (AtomKind::Quoted, "either / or that", "either / or that"),
+            (AtomKind::Number, "port=8080", "8080"),
+            (AtomKind::Url, "https://example.com/a", "https://example.com/a"),
+        ];
+        for (kind, atom, known) in of {
+            assert_eq!(name(kind, atom), known);
+        }
     }
 }

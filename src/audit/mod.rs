@@ -33,7 +33,7 @@ use stays::Stays;
 use unseen::Unseen;
 
 pub use again::Again;
-pub use compactions::{Compaction, Past, Unsent};
+pub use compactions::{Compaction, CountedBy, Past, Unsent};
 pub use falls::Fall;
 pub use lost::{Lost, NameAlone, Perhaps};
 pub use words::Words;
@@ -226,9 +226,9 @@ impl Bench<'_> {
         Ok(all)
     }
 
-    /// What the call that wrote the summary before a turn cost, if the log tells what was counted for it.
-    fn logged_cost(&self, turn: u32) -> Option<f64> {
-        let summary = &self.log.trajectory.steps[self.told(self.step(turn)) as usize];
+    /// What the call that wrote this summary before a turn cost, if the log tells what was counted for it.
+    fn logged_cost(&self, summary: u32, turn: u32) -> Option<f64> {
+        let summary = &self.log.trajectory.steps[summary as usize];
         let usage = summary.usage.as_ref().filter(|_| summary.kind == Kind::Compaction)?;
         Some(1e6 * usage.cost.filter(|cost| *cost > 0.0).or_else(|| of_call(self.tariff.at(turn), usage))?)
     }

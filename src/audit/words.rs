@@ -9,7 +9,7 @@ use regex::Regex;
 use crate::context::log::Log;
 use crate::text::runs::{Runs, words};
 use crate::text::sentences::statements;
-use crate::trajectory::{Kind, Role};
+use crate::trajectory::{Kind, Role, Step};
 
 /// Shorter sentences say little (`go on`, `thanks`).
 const LEAST: usize = 5;
@@ -23,10 +23,19 @@ const FENCED: usize = 3;
 
 /// Tags of a harness, and what stands for an image.
 static TAG: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"<(/?)([a-z]+(?:-[a-z]+)+)>|\[image [^\]\n]*\]").expect("a pattern of ours")
+    Regex::new(r"<(/?)([a-z]+(?:-[a-z]+)+|task)>|\[image [^\]\n]*\]").expect("a pattern of ours")
 });
-/// The one tag around what the user typed.
-const ARGS: &str = "command-args";
+/// Those around what the user typed.
+const TYPED: [&str; 2] = ["command-args", "task"];
+/// Those, on lines of their own, around all that the user typed of a text: the rest is the harness's.
+static FRAME: LazyLock<Regex> = LazyLock::new(|| {
+    let of = |tag: &str| format!(r"^<{tag}>\n((?s:.*?))\n</{tag}>\s*$");
+    Regex::new(&format!("(?m)(?:{})", FRAMES.map(of).join("|"))).expect("a pattern of ours")
+});
+const FRAMES: [&str; 4] = ["user_message", "user_query", "feedback", "answer"];
+/// Behind this, in the result of a call that the user refused, stands what the user said, and before that a note of the harness.
+const SAID: &str = "the user said:\n";
+const NOTE: &str = "\n\nNote: The user's next message";
 
 /// A sentence of the user, or what is gone of a run of pasted lines.
 #[derive(Clone)]
@@ -111,11 +120,8 @@ impl<'a> Typed<'a> {
     /// What the user typed or pasted among these steps.
     fn sentences(&self, steps: Range<u32>) -> impl Iterator<Item = Sentence<'a>> + use<'a> {
         let log = self.log;
-        let typed = steps.filter(move |&step| {
-            let step = &log.trajectory.steps[step as usize];
-            step.role == Role::User && step.kind == Kind::Message && !step.text.starts_with(OF_MODEL)
-        });
-        typed.flat_map(move |step| {
+        let of_step = move |step: u32| (step, said(&log.trajectory.steps[step as usize]));
+        steps.map(of_step).flat_map(move |(step, said)| {
             let text = log.trajectory.steps[step as usize].text.as_str();
             let of_run = move |(run, is_pasted): (Range<usize>, bool)| {
                 let piece = &text[run.clone()];
@@ -126,9 +132,29 @@ impl<'a> Typed<'a> {
                     run,
                 })
             };
-            let said = typed_parts(text).into_iter().filter_map(move |part| unless_command(text, part));
+            let said = said.into_iter().filter_map(move |part| unless_command(text, part));
             said.flat_map(move |part| runs(text, part)).flat_map(of_run)
         })
+    }
+}
+
+/// Where in a step the user's own words stand: in a message, and in what the user answered to a call.
+fn said(step: &Step) -> Vec<Range<usize>> {
+    let text = step.text.as_str();
+    let is_typed = step.role == Role::User && !text.starts_with(OF_MODEL);
+    let framed = || -> Vec<Range<usize>> {
+        let inside = |found: regex::Captures<'_>| found.iter().skip(1).flatten().next().map(|of| of.range());
+        FRAME.captures_iter(text).filter_map(inside).collect()
+    };
+    match step.kind {
+        Kind::Message if is_typed => {
+            Some(framed()).filter(|all| !all.is_empty()).unwrap_or_else(|| typed_parts(text))
+        }
+        Kind::Observation if is_typed => match text.find(SAID).map(|at| at + SAID.len()) {
+            Some(at) => vec![at..text[at..].find(NOTE).map_or(text.len(), |end| at + end)],
+            None => framed(),
+        },
+        _ => Vec::new(),
     }
 }
 
@@ -188,7 +214,7 @@ fn typed_parts(text: &str) -> Vec<Range<usize>> {
         }
         from = at.end;
         let is_closed = closed.get(&of).is_some_and(|end| *end >= at.end);
-        if !closes && of != Some(ARGS) && is_closed {
+        if !closes && of.is_none_or(|of| !TYPED.contains(&of)) && is_closed {
             within = of;
         }
     }
@@ -240,6 +266,36 @@ mod tests {
         assert_eq!(of("look [image image/png 311274 bytes] here"), ["look", "here"]);
         assert_eq!(of("a Vec<u8> and <b>, <not-closed> stay"), ["a Vec<u8> and <b>,", "stay"]);
         assert_eq!(of("<system-reminder>one <x-y> two</system-reminder> three"), ["three"]);
+    }
+
+    #[test]
+    fn what_the_user_answers_to_a_call_is_said() {
+        let of = |kind: Kind, text: &str| -> Vec<String> {
+            let step = crate::trajectory::step(Role::User, kind, text);
+            said(&step).into_iter().map(|part| text[part].trim().to_owned()).collect()
+        };
+        let message = |text: &str| of(Kind::Message, text);
+        let answer = |text: &str| of(Kind::Observation, text);
+        let told = "New instructions for task continuation:\n<user_message>\nHurry, please.\n</user_message>";
+        assert_eq!(
+            (message(told), answer(told)),
+            (vec!["Hurry, please.".to_owned()], vec!["Hurry, please.".to_owned()])
+        );
+        assert_eq!(
+            answer("The user denied this.\n<feedback>\nNo.\n\nNever.\n</feedback>"),
+            ["No.\n\nNever."]
+        );
+        assert_eq!(answer("<answer>\nThe first\n</answer>"), ["The first"]);
+        assert_eq!(message("<task>Mend it.</task>"), ["", "Mend it.", ""]);
+        let refused = "It was rejected. To tell you how to proceed, the user said:\nAsk me first.";
+        assert_eq!(answer(refused), ["Ask me first."]);
+        assert_eq!(
+            answer(&format!("{refused}\n\nNote: The user's next message may be one.")),
+            ["Ask me first."]
+        );
+        // What a call found is the user's only where a frame of the harness says so.
+        assert_eq!(answer("12 | <answer>no</answer>"), Vec::<String>::new());
+        assert_eq!(answer("Your questions have been answered."), Vec::<String>::new());
     }
 
     #[test]

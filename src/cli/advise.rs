@@ -66,6 +66,9 @@ pub struct Args {
     /// Write this as a page for a browser, too, without keys, passwords and personal data
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Leave out all text of the logs, and their names; an answer has none of these in any case
+    #[arg(long)]
+    share_safe: bool,
     /// Use N threads; 0 is all cores
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
@@ -92,7 +95,7 @@ fn product(text: &str) -> Result<String, String> {
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let reference = args.reference.as_deref().map(menu::reference).transpose()?;
     let threads = super::threads(args.threads);
-    let (_folder, data) = read(&args.logs, threads, output)?;
+    let (_folder, data, _) = read(&args.logs, threads, output)?;
     let indices: Vec<usize> = (0..data.entries().len()).collect();
     let rows = data.trajectory_rows(&indices)?;
     let prompts: Vec<u64> = data.longest_prompts()?.iter().map(|longest| longest.tokens()).collect();
@@ -123,7 +126,9 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         web::write(path, "trajpress advise", page.clone())?;
     }
     match output.json {
-        true => print(&escape::json(&json!({ "margin": args.margin, "groups": all }))?)?,
+        true => print(&escape::json(
+            &json!({ "margin": args.margin, "share_safe": args.share_safe, "groups": all }),
+        )?)?,
         false => print(&lay_out(&page, width()))?,
     }
     Ok(ExitStatus::Done)

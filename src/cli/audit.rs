@@ -1,23 +1,26 @@
 //! `trajpress audit`: what an agent's own product did to the past of sessions.
 
 mod json;
+mod lines;
+mod untold;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use indicatif::HumanCount;
 use rayon::prelude::*;
 
 use super::once::read;
 use super::page::{Block, lay_out, width};
 use super::{ExitStatus, Output, catalogue, count, inspect, print, web};
-use crate::audit::{Audit, Change, Compaction, Fall, Lost, Past, Unsent, Words, audit};
+use crate::audit::{Audit, Change, Compaction, CountedBy, Lost, Past, Unsent, audit};
 use crate::experiment::Plan;
 use crate::scores::money::Prices;
 use crate::store::TrajectoryRow;
 use crate::text::escape;
 use crate::text::redact::redact;
 use json::{as_json, texts, without_text};
+use lines::{cents, fall, lost, money, more_perhaps, name, prompt, summary, unknown, when, words, written};
+use untold::Untold;
 
 const EXPERIMENT: &str = include_str!("../data/audit.toml");
 /// Characters of the longest path that is shown.
@@ -58,7 +61,8 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let threads = super::threads(args.threads);
-    let (_folder, data) = read(&args.logs, threads, output)?;
+    let (_folder, data, report) = read(&args.logs, threads, output)?;
+    let untold = Untold::of(&report);
     let mut plan = Plan::parse("audit.toml", EXPERIMENT, &catalogue())?;
     plan.prices = Prices { own: true, ..Prices::default() };
     plan.add_as_sent(&catalogue());
@@ -78,12 +82,13 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     redact(&mut safe.iter_mut().flat_map(|(_, audit)| audit.texts()).collect::<Vec<_>>());
     let page = Page { quotes: if args.share_safe { 0 } else { SHOWN } };
     if let Some(path) = &args.html {
-        let all = page.all(&to_tell(&safe, &rows), rows.len());
+        let all = page.all(&to_tell(&safe, &rows), rows.len(), &untold);
         web::write(path, "trajpress audit", vec![Block::Text(all.concat())])?;
     }
     let told = to_tell(if args.raw { &audits } else { &safe }, &rows);
     if output.json {
         let mut value = as_json(&told, rows.len());
+        value["went_untold"] = untold.json();
         if args.share_safe {
             without_text(&mut value);
         } else if !args.raw {
@@ -92,7 +97,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         print(&escape::json(&value)?)?;
         return Ok(ExitStatus::Done);
     }
-    let mut parts = page.all(&told, rows.len());
+    let mut parts = page.all(&told, rows.len(), &untold);
     if !args.raw {
         // The name of a file stands by itself: one has to find that again.
         redact(&mut parts.iter_mut().filter(|part| part.starts_with(' ')).collect::<Vec<_>>());
@@ -142,8 +147,8 @@ struct Page {
 
 impl Page {
     /// In parts: what is said of a session is set in, the names of sessions are not.
-    fn all(&self, told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> Vec<String> {
-        let mut parts = vec![headline(told, n_sessions)];
+    fn all(&self, told: &[(&TrajectoryRow, &Audit)], n_sessions: usize, untold: &Untold) -> Vec<String> {
+        let mut parts = vec![headline(told, n_sessions) + &untold.line()];
         if told.is_empty() {
             return parts;
         }
@@ -173,7 +178,7 @@ impl Page {
         let (first, rest) = edits.split_at(edits.len().min(SHOWN));
         let mut parts: Vec<(u32, String)> = audit.falls.iter().map(|of| (of.turn, fall(of))).collect();
         parts.extend(audit.compactions.iter().map(|of| (of.change.turn, self.compaction(row, of))));
-        parts.extend(audit.unsent.iter().map(|of| (of.turn, self.unsent(of))));
+        parts.extend(audit.unsent.iter().map(|of| (of.turn, self.unsent(row, of))));
         let clear = |of: &Change| format!("  cleared by the user before turn {}, {}\n", of.turn, prompt(of));
         parts.extend(audit.clears.iter().map(|of| (of.turn, clear(of))));
         parts.extend(first.iter().map(|change| (change.turn, self.edit(row, change))));
@@ -278,10 +283,14 @@ impl Page {
     }
 
     /// A compaction that no call came behind.
-    fn unsent(&self, of: &Unsent) -> String {
+    fn unsent(&self, row: &TrajectoryRow, of: &Unsent) -> String {
         let before = match of.before {
             Some(n) => {
-                let by = if of.is_billed { "as billed" } else { "as counted here" };
+                let by = match of.counted_by {
+                    CountedBy::Provider => "as billed",
+                    CountedBy::Record => "as its record says",
+                    CountedBy::Us => "as counted here",
+                };
                 format!("of a prompt of {} {by}", count(n, "token"))
             }
             None => "no call came before it".to_owned(),
@@ -294,11 +303,15 @@ impl Page {
             when(of.time),
             summary(&of.past)
         );
+        let cost = of.summary_cost.and_then(|cost| dollars(row, cost));
+        let cost = cost.map_or_else(String::new, |cost| {
+            format!("    writing the summary: {} by the log\n", cents(cost))
+        });
         let hidden = match of.past.is_shown {
             true => "",
             false => "    the log does not show what was replaced: what the summary made up cannot be told\n",
         };
-        head + hidden + &self.past(&of.past)
+        head + &cost + hidden + &self.past(&of.past)
     }
 
     fn again(&self, row: &TrajectoryRow, change: &Change, as_far: &str) -> String {
@@ -371,126 +384,3 @@ const MEANS: &str = "\nA turn is one call of the model with its results, or word
     the longer one would have: the one before, read from the cache, with what was logged since, written to it; later calls pay it back by being shorter. Lost: last mentioned before, its \
     name (of a path the last part) in no prompt since as far as the log shows them, and yet used by the model, which may know or guess it all the same; what the fewest steps had named comes first; in no file: in none that was read or edited before. Not there before: what the summary names and no \
     step before it does; it may be right all the same. Gone: what the user typed or pasted once, in no prompt word for word. Read again: the tokens of the call and its result, and what writing the one and reading the other once cost.\n";
-
-/// A session by its file; `is_one_of_many` is whether others of the same file are told, too.
-fn name(row: &TrajectoryRow, is_one_of_many: bool) -> String {
-    let name = row.task_id.as_deref().unwrap_or(&row.trajectory);
-    let name = if is_one_of_many { format!(", {}", escape::short(name)) } else { String::new() };
-    // What one has to find again is not cut.
-    inspect::line(&row.source, PATH) + &name
-}
-
-/// What stands in the place of what was replaced.
-fn summary(of: &Past) -> String {
-    let summary = match of.summary_tokens {
-        0 if of.kept_tokens == 0 => "no summary is logged: the context may have been cleared".to_owned(),
-        0 => "no summary is logged".to_owned(),
-        n => format!("a summary of {}", count(u64::from(n), "token")),
-    };
-    match of.kept_tokens {
-        0 => summary,
-        n => format!("{summary}, {} stay beside it", count(n, "token")),
-    }
-}
-
-/// What the call for the summary cost.
-fn written(row: &TrajectoryRow, of: &Compaction) -> String {
-    let Some(cost) = of.summary_cost.and_then(|cost| dollars(row, cost)) else { return String::new() };
-    let cost = match (of.is_summary_cost_logged, cents(cost)) {
-        (true, cost) => format!("{cost} by the log"),
-        (false, cost) => {
-            let most = if cost.starts_with('$') { "at most " } else { "" };
-            format!("{most}{cost}, if one call read all of the prompt anew")
-        }
-    };
-    format!("    writing the summary: {cost}; with that {}\n", paid(of.paid_with_summary, &of.change))
-}
-
-fn fall(Fall { turn, time, before, after }: &Fall) -> String {
-    let when = when(*time);
-    let [before, after] = [*before, *after].map(HumanCount);
-    format!(
-        "  the prompt fell before turn {turn}, {when}{before} -> {after} tokens, and no record says why\n"
-    )
-}
-
-/// How many more may be lost, of those whose later prompts are not known.
-fn more_perhaps(change: &Change) -> String {
-    match change.perhaps.len() as u64 {
-        0 => String::new(),
-        n => format!(
-            "      perhaps {} more: a later prompt holds what is not in the log (listed with --json)\n",
-            HumanCount(n)
-        ),
-    }
-}
-
-/// How much of the prompt behind a compaction the log does not show.
-fn unknown(of: &Compaction) -> String {
-    let text = match of.unlogged.filter(|_| of.is_prompt_known) {
-        Some(n) => format!("    {} of this prompt are not in the log", count(n, "token")),
-        None => "    how much of this prompt is not in the log is not known".to_owned(),
-    };
-    let is_open = !of.change.perhaps.is_empty() || !of.change.again.is_empty();
-    let may_hold =
-        ": files that were put back, for instance, which may hold what is told as lost or read again";
-    text + if is_open { may_hold } else { "" } + "\n"
-}
-
-fn words(words: &Words) -> String {
-    let first = inspect::line(words.text.lines().next().unwrap_or_default(), 120);
-    let pasted = match words.n_pasted {
-        0 => String::new(),
-        n => format!(" +{}", count(n as u64, "pasted line")),
-    };
-    format!("turn {}: \"{first}\"{pasted}", words.turn)
-}
-
-/// When, and from how many to how many tokens.
-fn prompt(change: &Change) -> String {
-    let by = if change.is_billed { "as billed" } else { "as counted here" };
-    let when = when(change.time);
-    let [before, after] = [change.before, change.after].map(HumanCount);
-    let not = if change.is_shorter { "" } else { ", which is not shorter" };
-    format!("{when}prompt {before} -> {after} tokens {by}{not}")
-}
-
-fn when(micros: Option<i64>) -> String {
-    micros.map_or(String::new(), |micros| format!("{}, ", time(micros)))
-}
-
-/// After how many calls shorter prompts had paid for it.
-fn paid(after: Option<u32>, change: &Change) -> String {
-    let left = count(u64::from(change.n_left), "call");
-    match after {
-        Some(0) => "cheaper at once".to_owned(),
-        _ if change.n_left == 0 => "no call came after that one".to_owned(),
-        Some(n) if n <= change.n_left => format!("paid back after {n} of the {left} that followed"),
-        _ => format!("not paid back by the {left} that followed"),
-    }
-}
-
-/// Dollars; what rounds to none is not nothing.
-fn cents(dollars: f64) -> String {
-    if dollars < 0.005 { "under $0.01".to_owned() } else { format!("${dollars:.2}") }
-}
-
-fn money(row: &TrajectoryRow, change: &Change) -> String {
-    let paid = paid(change.paid_after, change);
-    match dollars(row, change.cost).filter(|cost| *cost > 0.0) {
-        Some(cost) => format!("    lost cache: {}, {paid}\n", cents(cost)),
-        None => format!("    lost cache: {paid}\n"),
-    }
-}
-
-fn lost(lost: &Lost) -> String {
-    format!(
-        "`{}` in \"{}\" (turn {}), last mentioned at {}, used at {}; {} had named it",
-        inspect::line(&lost.atom, 60),
-        inspect::line(lost.line.trim(), 100),
-        lost.stood,
-        lost.seen,
-        lost.needed,
-        count(lost.n_steps as u64, "step")
-    )
-}

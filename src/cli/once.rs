@@ -13,7 +13,7 @@ use super::{Output, count, tell};
 use crate::experiment::Dataset;
 use crate::files::ends::before_a_signal;
 use crate::files::reach;
-use crate::logs::{self, Limits};
+use crate::logs::{self, Limits, Report};
 
 /// Of folders that this program made, with its process.
 const NAME: &str = "trajpress-once-";
@@ -62,8 +62,12 @@ fn remove(place: &Path, prefix: &str) {
     }
 }
 
-/// Reads and annotates logs into a folder that lives as long as it is held.
-pub(super) fn read(logs: &[PathBuf], threads: usize, output: Output) -> anyhow::Result<(TempDir, Dataset)> {
+/// Reads and annotates logs into a folder that lives as long as it is held, with what the reading says of itself.
+pub(super) fn read(
+    logs: &[PathBuf],
+    threads: usize,
+    output: Output,
+) -> anyhow::Result<(TempDir, Dataset, Report)> {
     for log in logs {
         anyhow::ensure!(reach::is_there(log)?, "{} is not there", log.display());
     }
@@ -92,5 +96,5 @@ pub(super) fn read(logs: &[PathBuf], threads: usize, output: Output) -> anyhow::
         tell(&format!("{}: `trajpress ingest` says which", all.join(", ")));
     }
     let (data, _) = Dataset::open_annotated(&dir, "o200k", threads)?;
-    Ok((folder, data))
+    Ok((folder, data, report))
 }

@@ -197,7 +197,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let text = experiment(&args.presets, &args.vary, &choices)?;
     let plan = Plan::parse(GRID, &text, &catalogue()).map_err(|error| of_vary(&error))?;
     let threads = super::threads(args.threads);
-    let (_folder, data) = read(&args.logs, threads, output)?;
+    let (_folder, data, _) = read(&args.logs, threads, output)?;
     let indices: Vec<usize> = (0..data.entries().len()).collect();
     let table = data.trajectory_rows(&indices)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
@@ -229,13 +229,51 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
+/// The keys of which no value makes a difference: rows that differ in one of them alone are the same.
+fn without_effect<'k>(keys: &[&'k str], rows: &[&Row]) -> Vec<&'k str> {
+    let is_idle = |&(at, _): &(usize, &&str)| {
+        let others = |row: &Row| {
+            let mut values = row.values.clone();
+            values.remove(at);
+            (values, row.form.clone())
+        };
+        let is_varied = rows.iter().any(|row| row.values[at] != rows[0].values[at]);
+        let pairs = rows.iter().flat_map(|a| rows.iter().map(move |b| (a, b)));
+        let mut alike = pairs.filter(|(a, b)| others(a) == others(b));
+        is_varied && alike.all(|(a, b)| a.setting.is_same_as(&b.setting))
+    };
+    keys.iter().enumerate().filter(is_idle).map(|(_, key)| *key).collect()
+}
+
 fn page(args: &Args, keys: &[&str], rows: &[Row]) -> Vec<Block> {
     let n = rows.first().map_or(0, |row| row.setting.n_sessions);
+    let over = count(n as u64, "session");
+    let mut blocks = vec![Block::Text(format!("`{}` over {over}.\n", args.presets.join("`, `")))];
+    for preset in &args.presets {
+        let rows: Vec<&Row> = rows.iter().filter(|row| row.preset == *preset).collect();
+        let title = if args.presets.len() > 1 { format!("\n`{preset}`:\n\n") } else { "\n".to_owned() };
+        blocks.push(Block::Text(title));
+        blocks.push(table(keys, &rows));
+        for key in without_effect(keys, &rows) {
+            let said = format!("`{key}` has no effect here: rows that differ in it alone are the same.\n");
+            blocks.push(Block::Text(said));
+        }
+    }
+    blocks.push(Block::Text(MEANS.to_owned()));
+    blocks
+}
+
+/// What the words of the tables mean.
+const MEANS: &str = "\nNeeds: what the agent used that it had last seen more than 3 turns before; those of one turn count as one. Worst tenth: of the \
+     sessions, the share that is kept at their 10th percentile. Pays after: calls until shorter prompts have paid for the broken prompt \
+     cache, the median of all compressions; where fewer than half pay in what was left of the log, the share that does. The money saved \
+     is that of all of them together: a few that pay for long may save more than the others cost.\n";
+
+/// The rows of a preset.
+fn table(keys: &[&str], rows: &[&Row]) -> Block {
     let has_forms = rows.iter().any(|row| row.form.is_some());
-    let are_several = args.presets.len() > 1;
-    let mut head: Vec<String> = are_several.then(|| "preset".to_owned()).into_iter().collect();
     // A head is broken between words.
-    head.extend(keys.iter().map(|key| key.replace('.', ". ")));
+    let mut head: Vec<String> = keys.iter().map(|key| key.replace('.', ". ")).collect();
     if has_forms {
         head.push("summaries".to_owned());
     }
@@ -255,8 +293,7 @@ fn page(args: &Args, keys: &[&str], rows: &[Row]) -> Vec<Block> {
     let mut lines = vec![head];
     for row in rows {
         let of = &row.setting;
-        let mut line: Vec<String> = are_several.then(|| row.preset.clone()).into_iter().collect();
-        line.extend(row.values.clone());
+        let mut line = row.values.clone();
         if has_forms {
             line.push(row.form.clone().unwrap_or_default());
         }
@@ -273,17 +310,7 @@ fn page(args: &Args, keys: &[&str], rows: &[Row]) -> Vec<Block> {
         ]);
         lines.push(line);
     }
-    vec![
-        Block::Text(format!("`{}` over {}.\n\n", args.presets.join("`, `"), count(n as u64, "session"))),
-        Block::Table { rows: lines, spare: [8, 7, 4, 3].map(|column| fixed + column).to_vec() },
-        Block::Text(
-            "\nNeeds: what the agent used that it had last seen more than 3 turns before; those of one turn count as one. Worst tenth: of the \
-             sessions, the share that is kept at their 10th percentile. Pays after: calls until shorter prompts have paid for the broken prompt \
-             cache, the median of all compressions; where fewer than half pay in what was left of the log, the share that does. The money saved \
-             is that of all of them together: a few that pay for long may save more than the others cost.\n"
-                .to_owned(),
-        ),
-    ]
+    Block::Table { rows: lines, spare: [8, 7, 4, 3, 5, 6].map(|column| fixed + column).to_vec() }
 }
 
 fn as_json(args: &Args, keys: &[&str], rows: &[Row]) -> Value {
@@ -302,7 +329,14 @@ fn as_json(args: &Args, keys: &[&str], rows: &[Row]) -> Value {
             "pays_after_calls_1h": of.paid[1].median, "never_pays_1h": of.paid[1].never,
         })
     };
-    json!({ "presets": args.presets, "rows": rows.iter().map(row).collect::<Vec<_>>() })
+    let idle = |preset: &String| {
+        let of: Vec<&Row> = rows.iter().filter(|row| row.preset == *preset).collect();
+        (preset.clone(), json!(without_effect(keys, &of)))
+    };
+    json!({
+        "presets": args.presets, "rows": rows.iter().map(row).collect::<Vec<_>>(),
+        "without_effect": args.presets.iter().map(idle).collect::<serde_json::Map<_, _>>(),
+    })
 }
 
 /// Writes `sweep.csv`, `sweep.json`, `sweep.svg` and `sweep.png`.

@@ -47,6 +47,7 @@ mod table;
 
 pub use explain::explain;
 pub use filter::{Filter, since};
+pub(crate) use formats::reading::draft::UNTOLD;
 pub use options::{Limits, Mode, Options, ReadWith};
 pub use redacted::{Redacted, redact_logs};
 pub use report::{Aside, Before, Report, RunName};

@@ -163,6 +163,8 @@ pub enum Scale {
     Share,
     /// A difference, an efficiency, or any other number.
     Score,
+    /// What is counted: it is never below 0.
+    Count,
 }
 
 /// A column of the summary.

@@ -344,7 +344,8 @@ impl Answer {
             "tokens_saved": of.saved[0], "tokens_saved_billed": of.saved[1], "money_saved": of.saved[2],
             "compressions": of.n_events, "prompts": of.n_prompts, "prompts_over_window": of.n_over[0], "prompts_over_window_by_reference": of.n_over[1],
             "sessions": excess.n_sessions, "affected_sessions": excess.n_affected,
-            "needs": excess.n_needs, "needs_weight": excess.weight, "needs_lost": excess.lost[0], "needs_lost_by_reference": excess.lost[1],
+            "needs": excess.n_needs, "needs_lost_one_by_one": excess.n_lost[0], "needs_lost_one_by_one_by_reference": excess.n_lost[1],
+            "needs_weight": excess.weight, "needs_lost": excess.lost[0], "needs_lost_by_reference": excess.lost[1],
             "excess_loss": excess.value, "excess_loss_bounds": excess.bounds().map(|(lo, hi)| [lo, hi]),
             "retained_10th_percentile": excess.low, "least_margin": excess.least_margin(),
             "needs_more_lost_a_session": excess.more.value,
@@ -366,7 +367,7 @@ fn validated(of: &Validation) -> Block {
 }
 
 fn lost(excess: &Excess) -> String {
-    let [own, of_reference] = excess.lost;
+    let [own, of_reference] = excess.n_lost.map(HumanCount);
     let more = &excess.more;
     let each = match more.value {
         Some(value) if value < 0.0 => {
@@ -379,7 +380,7 @@ fn lost(excess: &Excess) -> String {
         }
         _ => format!("{} more", shown(more)),
     };
-    format!("It loses {own:.0} needs where the reference loses {of_reference:.0}: {each} a session.")
+    format!("It loses {own} needs where the reference loses {of_reference}: {each} a session.")
 }
 
 /// Tokens beside those of the reference, in ours and as billed.

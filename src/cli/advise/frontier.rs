@@ -30,14 +30,16 @@ impl Answer {
         });
         shown.truncate(SHOWN);
         if shown.is_empty() {
+            let [cost, have, lose] =
+                if n == 1 { ["costs", "has", "loses"] } else { ["cost", "have", "lose"] };
             let why = if n_fit == 0 {
-                "have more prompts over the window than it"
+                format!("{have} more prompts over the window than it")
             } else {
-                "lose what no need tells of"
+                format!("{lose} what no need tells of")
             };
             let all = count(n as u64, "policy");
             return vec![Block::Text(format!(
-                "\nNo table: {all} cost less than the reference, and {why} (`--json` has all).\n"
+                "\nNo table: {all} {cost} less than the reference, and {why} (`--json` has all).\n"
             ))];
         }
         // Of the ends of a bracket neither is what a product loses: there the break-even share tells.
@@ -65,7 +67,7 @@ impl Answer {
     fn cells(&self, of: &Compared, [is_told, is_bracket]: [bool; 2]) -> Vec<String> {
         let excess = &of.excess;
         let range = excess.bounds().map_or_else(String::new, |(lo, hi)| format!(" [{lo:+.2}, {hi:+.2}]"));
-        let best = of.at_best.as_ref().map(|best| (best.lost[0], best.value.unwrap_or(0.0)));
+        let best = of.at_best.as_ref().map(|best| (best.n_lost[0], best.value.unwrap_or(0.0)));
         let more = match best {
             Some((_, best)) => format!("{best:+.2} to {:+.2}", excess.value.unwrap_or(0.0)),
             None => excess.value.map_or_else(none, |value| format!("{value:+.2}{range}")),
@@ -74,18 +76,22 @@ impl Answer {
             None => none(),
             Some((share, _)) if share <= 0.0 => "below 0".to_owned(),
             Some((share, lower)) => {
-                format!("{share:.2}{}", lower.map_or_else(String::new, |l| format!(" (surely {l:.2})")))
+                let surely = |lower: f64| match lower > 0.0 {
+                    true => format!(" (surely {lower:.2})"),
+                    false => " (perhaps below 0)".to_owned(),
+                };
+                format!("{share:.2}{}", lower.map_or_else(String::new, surely))
             }
         };
         let more = if of.break_even.is_some() { none() } else { more };
-        let lost = format!("{:.0} of {:.0}", excess.lost[0], excess.weight);
+        let lost = format!("{} of {}", HumanCount(excess.n_lost[0]), HumanCount(excess.n_needs));
         let mut cells = vec![
             self.dish(of).name.clone(),
             of.saved[2].map_or_else(none, percent),
             of.saved[1].map_or_else(none, percent),
             of.over().map_or_else(none, percent),
             HumanCount(excess.n_affected as u64).to_string(),
-            best.map_or_else(String::new, |(lost, _)| format!("{lost:.0} to ")) + &lost,
+            best.map_or_else(String::new, |(lost, _)| format!("{} to ", HumanCount(lost))) + &lost,
         ];
         cells.extend([(is_told, more), (is_bracket, even)].into_iter().filter(|of| of.0).map(|of| of.1));
         cells.push(self.told(of).to_owned());
@@ -94,9 +100,9 @@ impl Answer {
 
     /// What the words of the table mean, and how many are not in it: with more prompts over the window, and no better than a cheaper one.
     fn notes(&self, shown: &[&Compared], is_bracket: bool, [n_over, n_more]: [usize; 2]) -> String {
-        let mut text = "\nA need is something the agent used that it had last seen more than 3 turns before; of the needs whose text was compressed so many are lost, those of one turn count as one.".to_owned();
+        let mut text = "\nA need is something the agent used that it had last seen more than 3 turns before; of the needs whose text was compressed so many are lost.".to_owned();
         if shown.iter().any(|of| of.break_even.is_none()) {
-            text += " Loses more: than the reference, as a share of all such needs that either could lose, with one-sided 95 % bounds.";
+            text += " Loses more: than the reference, as a share of all such needs that either could lose, those of one turn counted as one, with one-sided 95 % bounds.";
         }
         if is_bracket {
             text += " Breaks even: the share of what the product's summaries replace that they have to keep to lose as little, and the least it surely is (95 %). Not worse: that is more than they surely keep.";
@@ -134,7 +140,10 @@ mod tests {
     fn compared(candidate: usize, lost: f64, break_even: Option<(f64, Option<f64>)>) -> Compared {
         let pair = |cluster: u32| {
             let lost = [lost + f64::from(cluster % 2), 2.0];
-            Pair { cluster, stratum: 0, is_affected: true, n_needs: 8, weight: 8.0, lost }
+            let n_lost = lost.map(|lost| lost as u64);
+            // Of each turn two.
+            let lost = lost.map(|lost| lost / 2.0);
+            Pair { cluster, stratum: 0, is_affected: true, n_needs: 8, weight: 4.0, lost, n_lost }
         };
         Compared {
             candidate,
@@ -165,7 +174,7 @@ mod tests {
             Block::Table { rows, .. } => Some(rows),
             _ => None,
         });
-        table.unwrap().into_iter().map(|row| row[6..].to_vec()).collect()
+        table.unwrap().into_iter().map(|row| row[5..].to_vec()).collect()
     }
 
     /// A share to keep and what is lost more are two quantities, and no row has both.
@@ -173,15 +182,21 @@ mod tests {
     fn where_it_breaks_even_stands_apart_from_what_it_loses() {
         let even = || compared(0, 5.0, Some((0.3, Some(0.2))));
         let both = rows(vec![even(), compared(1, 2.0, None)]);
-        assert_eq!(both[0], ["loses more", "breaks even at", "told"]);
-        assert_eq!(both[1][..2], ["-", "0.30 (surely 0.20)"]);
-        assert!(both[2][0].starts_with("+0.06 [") && both[2][1] == "-", "{both:?}");
-        assert_eq!(rows(vec![even()])[0], ["breaks even at", "told"]);
-        assert_eq!(rows(vec![compared(1, 2.0, None)])[0], ["loses more", "told"]);
+        // What is lost is counted one by one, as what is needed to tell.
+        assert_eq!(both[0], ["needs lost", "loses more", "breaks even at", "told"]);
+        assert_eq!(both[1][..3], ["66 of 96", "-", "0.30 (surely 0.20)"]);
+        assert!(
+            both[2][0] == "30 of 96" && both[2][1].starts_with("+0.06 [") && both[2][2] == "-",
+            "{both:?}"
+        );
+        let perhaps = rows(vec![compared(0, 5.0, Some((0.3, Some(-0.2))))]);
+        assert_eq!(perhaps[1][1], "0.30 (perhaps below 0)");
+        assert_eq!(rows(vec![even()])[0][1..], ["breaks even at", "told"]);
+        assert_eq!(rows(vec![compared(1, 2.0, None)])[0][1..], ["loses more", "told"]);
         // Where none fits as often as the reference that is said.
         let text = answer(vec![Compared { n_over: [3, 0], ..even() }]).frontier();
         assert!(
-            matches!(&text[..], [Block::Text(text)] if text.contains("1 policy cost") && text.contains("over the window"))
+            matches!(&text[..], [Block::Text(text)] if text.contains("1 policy costs less") && text.contains("has more prompts over the window"))
         );
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use indicatif::HumanCount;
 use serde::Deserialize;
 
 use super::super::count;
@@ -71,6 +72,8 @@ pub(super) struct Menu {
     pub(super) candidates: Vec<Dish>,
     /// Of the reference, as it is written.
     pub(super) own_window: u64,
+    /// That of the models, where the reference is a preset that names none, and is taken with another.
+    assumed: Option<u64>,
     /// A product that can be set, and where what is to be pasted goes.
     pub(super) product: Option<(&'static str, &'static str)>,
     /// Whether the reference is what wrote the logs.
@@ -136,7 +139,10 @@ impl Menu {
             }
         }
         let own_window = reference.policy.window;
-        Ok(Menu { reference, candidates, own_window, product: None, is_of_logs: false })
+        let names_window = |text: &str| text.lines().any(|line| line.starts_with("window ="));
+        let is_assumed = policies::text(&reference.name).is_some_and(|text| !names_window(text));
+        let assumed = Some(model_window).filter(|window| is_assumed && ![0, own_window].contains(window));
+        Ok(Menu { reference, candidates, own_window, assumed, product: None, is_of_logs: false })
     }
 
     /// What a product can be set to, beside what it does unless it is told.
@@ -231,8 +237,15 @@ impl Menu {
         };
         let scaled = if window < own { "; all that counts tokens is scaled alike" } else { "" };
         let reference = &self.reference;
+        let assumed = self.assumed.filter(|_| is_half || window == own).map_or_else(String::new, |models| {
+            format!(
+                " Its preset names no window and is taken with {}; the model of most of these sessions has {}: `--window` sets another.",
+                HumanCount(own),
+                HumanCount(models)
+            )
+        });
         format!(
-            "Compared with `{}` ({}), in a window of {}{size}{scaled}.",
+            "Compared with `{}` ({}), in a window of {}{size}{scaled}.{assumed}",
             reference.name,
             reference.words,
             count(window, "token")
@@ -349,6 +362,18 @@ mod tests {
         assert_eq!(reference("newest-that-fit").unwrap(), None);
         assert!(reference("codex").unwrap() == Some("codex") && reference("codx").is_err());
         assert!(is_by_model("claude-api") && !is_by_model("codex"));
+        // A preset that names no window is taken with one that the models may not have.
+        let of = |name, window| Menu::of(Some(name), window).unwrap().told(false);
+        let told = of("mini-swe-agent", 128_000);
+        assert!(
+            told.contains("is taken with 200,000; the model of most of these sessions has 128,000"),
+            "{told}"
+        );
+        for told in [of("mini-swe-agent", 200_000), of("codex", 128_000)] {
+            assert!(!told.contains("names no window"), "{told}");
+        }
+        let asked = Menu::of(Some("mini-swe-agent"), 128_000).unwrap().in_window(64_000).told(false);
+        assert!(!asked.contains("names no window"), "{asked}");
     }
 
     #[test]

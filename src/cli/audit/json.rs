@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{dollars, is_first_known, time};
-use crate::audit::{Audit, Change, Compaction, Lost, NameAlone, Past, Perhaps, Unsent};
+use crate::audit::{Audit, Change, Compaction, CountedBy, Lost, NameAlone, Past, Perhaps, Unsent};
 use crate::store::TrajectoryRow;
 
 fn lost_as_json(lost: &Lost) -> Value {
@@ -74,7 +74,7 @@ pub(super) fn as_json(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> V
         json!({
             "session": row.trajectory, "source": row.source, "format": row.format, "model": row.model,
             "compactions": audit.compactions.iter().map(|of| compaction(row, of)).collect::<Vec<_>>(),
-            "compactions_without_a_call_behind": audit.unsent.iter().map(unsent).collect::<Vec<_>>(),
+            "compactions_without_a_call_behind": audit.unsent.iter().map(|of| unsent(row, of)).collect::<Vec<_>>(),
             "cleared_by_the_user": clears.collect::<Vec<_>>(),
             "edits": audit.edits.iter().map(|of| change(row, of)).collect::<Vec<_>>(),
             "fell_without_a_record": falls.collect::<Vec<_>>(), "begun_anew": audit.n_cleared,
@@ -99,10 +99,12 @@ fn past(of: &Past) -> serde_json::Map<String, Value> {
     value.as_object().expect("an object").clone()
 }
 
-fn unsent(of: &Unsent) -> Value {
+fn unsent(row: &TrajectoryRow, of: &Unsent) -> Value {
     let mut value = json!({
-        "turn": of.turn, "time": of.time.map(time), "prompt_before": of.before, "billed": of.is_billed, "is_followed_by_another": of.is_followed,
-        "steps": of.past.n_steps,
+        "turn": of.turn, "time": of.time.map(time), "prompt_before": of.before, "billed": of.counted_by == CountedBy::Provider,
+        "counted_by": match of.counted_by { CountedBy::Provider => "provider", CountedBy::Record => "record", CountedBy::Us => "trajpress" },
+        "cost_of_summary": of.summary_cost.and_then(|cost| dollars(row, cost)),
+        "is_followed_by_another": of.is_followed, "steps": of.past.n_steps,
     });
     value.as_object_mut().expect("an object").extend(past(&of.past));
     if !of.past.is_shown {

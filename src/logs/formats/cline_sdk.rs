@@ -229,8 +229,7 @@ fn read_session(documents: Vec<Document>, sink: &mut Sink<'_>) {
     for (i, message) in messages.into_iter().enumerate() {
         if let Some(compaction) = &compaction {
             if compaction.at == i {
-                draft.keep_to(None);
-                draft.compaction(compaction.text.clone());
+                compaction.write(&mut draft);
             }
             let is_kept =
                 i < compaction.at && message.id.as_ref().is_some_and(|id| compaction.kept.contains_key(id));
@@ -239,8 +238,7 @@ fn read_session(documents: Vec<Document>, sink: &mut Sink<'_>) {
         is_compacted |= read_message(i, message, is_compacted, &mut draft);
     }
     if let Some(compaction) = compaction.filter(|compaction| compaction.at == n) {
-        draft.keep_to(None);
-        draft.compaction(compaction.text);
+        compaction.write(&mut draft);
     }
     let forked = about.metadata.and_then(|m| m.fork).and_then(|fork| fork.from);
     draft.losses.add_n("name of the session that this one was forked from left out", forked.map_or(0, |_| 1));
@@ -269,6 +267,7 @@ struct Compaction {
     at: usize,
     kept: HashMap<String, bool>,
     text: String,
+    time: Option<i64>,
 }
 
 impl Compaction {
@@ -301,7 +300,14 @@ impl Compaction {
             }
         }
         let text = new.iter().flat_map(Message::notices).collect::<Vec<_>>().join("\n");
-        Some(Compaction { at, kept, text })
+        Some(Compaction { at, kept, text, time: generated })
+    }
+
+    fn write(&self, draft: &mut Draft) {
+        let (message, time) = draft.place();
+        draft.at(message, self.time.or(time));
+        draft.keep_to(None);
+        draft.compaction(self.text.clone());
     }
 }
 

@@ -6,18 +6,18 @@
 //!   start stays. `session.truncation` does not say what it removed: a loss. `session.snapshot_rewind` takes back all from an
 //!   event on.
 //! - Events of a sub-agent name it, or the call that started it: they are a run of their own.
-//! - Prompts are not counted one by one; `session.shutdown` has the sum of a session.
+//! - Prompts are not counted one by one; `session.shutdown` has the sum of a session, and a compaction what was there before it.
 
 use std::collections::HashMap;
 
 use super::reading::content::{Arguments, UNKNOWN_TOOL};
-use super::reading::draft::{ABANDONED, Losses};
+use super::reading::draft::{ABANDONED, Losses, UNTOLD};
 use super::reading::names::{Name, repository_of};
 use super::reading::reply::{Call, Reply};
 use super::reading::scalar::Scalar;
 use super::reading::{Content, Draft, List, heads, record};
 use super::{Entry, Origin, Reading, Session, Sink};
-use crate::trajectory::Trajectory;
+use crate::trajectory::{Trajectory, Usage};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "copilot-cli",
@@ -51,8 +51,18 @@ record! {
         result: Outcome = "result",
         error: Failure = "error",
         summary: String = "summaryContent",
+        tokens_before: Scalar = "preCompactionTokens",
+        written: Written = "compactionTokensUsed",
         up_to: Name = "upToEventId",
         metrics: HashMap<String, Metrics> = "modelMetrics",
+    }
+
+    /// What was counted for the call that wrote a summary.
+    struct Written in "copilot.compactionTokensUsed" {
+        input: Scalar = "input" | "inputTokens",
+        output: Scalar = "output" | "outputTokens",
+        cache_read: Scalar = "cachedInput" | "cacheReadTokens",
+        cache_write: Scalar = "cacheWriteTokens",
     }
 
     struct Place in "copilot.context" { cwd: String = "cwd" }
@@ -206,7 +216,7 @@ impl Run {
                 self.model = data.model.or(self.model.take());
             }
             "session.truncation" => {
-                self.draft.losses.add("truncation of the context that does not say what is gone");
+                self.draft.losses.add(&format!("{UNTOLD}truncation"));
             }
             "tool.execution_start" => self.tools.extend(data.call_id.zip(data.tool)),
             "assistant.turn_start" | "assistant.turn_end" => {}
@@ -295,7 +305,20 @@ impl Run {
             return self.draft.losses.add("compaction that failed");
         }
         let is_since = |message: u32| start.is_some_and(|start| message >= start);
+        let n_steps = self.draft.n_steps();
         self.draft.compact_but(data.summary.unwrap_or_default(), |step| is_since(step.message));
+        let count = |n: Option<Scalar>| n.and_then(Scalar::count).filter(|n| *n > 0);
+        let written = data.written.unwrap_or_default();
+        // All that was there was read to sum it up.
+        let input = count(written.input).or(count(data.tokens_before));
+        let usage = input.map(|input| Usage {
+            input,
+            output: count(written.output),
+            cache_read: count(written.cache_read),
+            cache_write: count(written.cache_write),
+            ..Usage::default()
+        });
+        self.draft.written_with(usage, n_steps);
     }
 }
 
@@ -353,7 +376,11 @@ mod tests {
             event("9", "session.compaction_start", ""),
             event("a", "user.message", r#""content":"Go on.""#),
             event("b", "assistant.message", r#""content":"Yes.""#),
-            event("c", "session.compaction_complete", r#""success":true,"summaryContent":"a.py is there.""#),
+            event(
+                "c",
+                "session.compaction_complete",
+                r#""success":true,"preCompactionTokens":900,"summaryContent":"a.py is there.","compactionTokensUsed":{"input":800,"output":40,"cachedInput":500}"#,
+            ),
             event("d", "tool.execution_start", r#""toolCallId":"x","toolName":"glob""#),
             event(
                 "d",
@@ -392,6 +419,8 @@ mod tests {
             ]
         );
         assert_eq!(t.steps[12].tool.as_deref(), Some("glob"));
+        let written = t.steps[11].usage.as_deref().map(|of| (of.input, of.output, of.cache_read));
+        assert_eq!(written, Some((800, Some(40), Some(500))));
         assert_eq!((t.steps[7].is_error, t.steps[8].is_error), (Some(false), Some(true)));
         let kept: Vec<usize> = (0..t.steps.len()).filter(|at| t.steps[*at].kept_to == Some(1)).collect();
         assert_eq!((kept, t.tokens_sent), (vec![9, 10], Some(77)));

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use super::reading::content::Block;
-use super::reading::draft::Losses;
+use super::reading::draft::{Losses, UNTOLD};
 use super::reading::list::each_item;
 use super::reading::names::repository_of;
 use super::reading::reply::{Call, Reply};
@@ -117,7 +117,7 @@ fn read(files: &[File], sink: &mut Sink<'_>) {
     if messages.is_empty() {
         ui::read_all(shown, &mut draft);
     } else {
-        let truncations = truncations(&messages, &shown);
+        let truncations = truncations(&messages, &shown, &mut draft.losses);
         let is_truncated = !truncations.is_empty();
         let compactions = match is_truncated {
             true => truncations,
@@ -126,11 +126,13 @@ fn read(files: &[File], sink: &mut Sink<'_>) {
         let mut shown = ui::Calls::of(shown, &mut draft.losses);
         let mut texts: Vec<String> = vec![String::new(); messages.len()];
         let compact = |before: usize, texts: &mut [String], draft: &mut Draft| {
-            for (_, mark, cost) in compactions.iter().filter(|(at, ..)| *at == before) {
+            for of in compactions.iter().filter(|of| of.at == before) {
                 let n_steps = draft.n_steps();
                 draft.keep_to(None);
-                draft.compaction(std::mem::take(&mut texts[*mark]));
-                draft.written_with(cost.map(|cost| Usage { cost: Some(cost), ..Usage::default() }), n_steps);
+                draft.at(of.mark, of.time);
+                draft.compaction(std::mem::take(&mut texts[of.mark]));
+                let usage = of.cost.map(|cost| Usage { cost: Some(cost), ..Usage::default() });
+                draft.written_with(usage, n_steps);
             }
         };
         for (i, message) in messages.into_iter().enumerate() {
@@ -139,9 +141,8 @@ fn read(files: &[File], sink: &mut Sink<'_>) {
                 texts[i] = message.content.unwrap_or_default().into_text(&mut draft.losses);
                 continue;
             }
-            let kept = |(at, mark, _): &(usize, usize, _)| {
-                (mark + 1..*at).contains(&i) || is_truncated && i < ui::FIRST_STAY
-            };
+            let kept =
+                |of: &Compacted| (of.mark + 1..of.at).contains(&i) || is_truncated && i < ui::FIRST_STAY;
             draft.keep_to(compactions.iter().rposition(kept).map(|n| n as u32 + 1));
             reader.read(i, message, &mut shown, &mut draft);
         }
@@ -165,13 +166,19 @@ impl Message {
     }
 }
 
-/// Before which message each compaction took place, the message that stands for what went, and what it cost. That stands behind
-/// what went; what comes behind it was kept, up to the time at which the user was shown that.
-fn compactions(
-    messages: &[Message],
-    shown: &[Shown],
-    losses: &mut Losses,
-) -> Vec<(usize, usize, Option<f64>)> {
+/// Where a compaction took place.
+struct Compacted {
+    /// Before this message.
+    at: usize,
+    /// The message that stands for what went, or the last one that did.
+    mark: usize,
+    time: Option<i64>,
+    cost: Option<f64>,
+}
+
+/// The compactions that the messages have marks of. A mark stands behind what went; what comes behind it was kept, up to the time at
+/// which the user was shown that. Its own time is that of what it stands beside.
+fn compactions(messages: &[Message], shown: &[Shown], losses: &mut Losses) -> Vec<Compacted> {
     let mut told = ui::compactions(shown, losses);
     let mut found = Vec::new();
     let mut n_left = messages.iter().filter(|message| message.is_mark()).count();
@@ -186,20 +193,25 @@ fn compactions(
             time.is_none() || message.time.unwrap_or_default().time(&mut Losses::default()) > time
         };
         let behind = messages[mark + 1..].iter().position(is_later);
-        found.push((behind.map_or(messages.len(), |n| mark + 1 + n), mark, cost));
+        let at = behind.map_or(messages.len(), |n| mark + 1 + n);
+        let time = time.or_else(|| message.time.unwrap_or_default().time(losses));
+        found.push(Compacted { at, mark, time, cost });
     }
-    losses.add_n("compaction that the messages do not hold any more", told.len() as u64);
-    found.sort_by_key(|(at, mark, _)| (*at, *mark));
+    losses.add_n(&format!("{UNTOLD}compaction"), told.len() as u64);
+    found.sort_by_key(|of| (of.at, of.mark));
     found
 }
 
 /// The same where messages were left out of the prompts and have no marks.
-fn truncations(messages: &[Message], shown: &[Shown]) -> Vec<(usize, usize, Option<f64>)> {
+fn truncations(messages: &[Message], shown: &[Shown], losses: &mut Losses) -> Vec<Compacted> {
     if messages.iter().any(Message::is_mark) {
         return Vec::new();
     }
-    let all = ui::truncations(shown).into_iter().map(|of| (of.message, of.end, None));
-    all.filter(|(at, end, _)| end < at && *at < messages.len()).collect()
+    let all = ui::truncations(shown).into_iter().map(|of| {
+        let time = shown[of.call].time.unwrap_or_default().time(losses);
+        Compacted { at: of.message, mark: of.end, time, cost: None }
+    });
+    all.filter(|of| of.mark < of.at && of.at < messages.len()).collect()
 }
 
 /// What a list holds, by its first item; none if it is no list.

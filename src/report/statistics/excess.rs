@@ -43,6 +43,8 @@ pub(crate) struct Pair {
     pub(crate) weight: f64,
     /// Weight of those that were lost: under the policy, under the reference.
     pub(crate) lost: [f64; 2],
+    /// The same, each counted as one.
+    pub(crate) n_lost: [u64; 2],
 }
 
 /// A policy beside its reference over some sessions.
@@ -58,10 +60,12 @@ pub(crate) struct Excess {
     reach: Option<f64>,
     /// 10th percentile of the shares that are retained: of the policy, of the reference.
     pub(crate) low: Option<[f64; 2]>,
-    /// Weight of needs that a session loses more than under the reference; all sessions count.
+    /// Needs that a session loses more than under the reference; all sessions count.
     pub(crate) more: Estimate,
     /// Weight of needs lost: under the policy, under the reference.
     pub(crate) lost: [f64; 2],
+    /// The same, each need counted as one.
+    pub(crate) n_lost: [u64; 2],
 }
 
 /// What can be said.
@@ -92,15 +96,19 @@ impl Excess {
             low: low(affected.iter().copied(), 0)
                 .zip(low(affected.iter().copied(), 1))
                 .map(|(own, other)| [own, other]),
-            more: a_session(pairs, n_needs, |pair| pair.lost[0] - pair.lost[1]),
+            more: a_session(Scale::Score, pairs, n_needs, |pair| {
+                pair.n_lost[0] as f64 - pair.n_lost[1] as f64
+            }),
             lost: [0, 1].map(|i| affected.iter().map(|pair| pair.lost[i]).sum()),
+            n_lost: [0, 1].map(|i| affected.iter().map(|pair| pair.n_lost[i]).sum()),
         }
     }
 
     /// D with its one-sided bounds; null below the minimum.
     pub(crate) fn bounds(&self) -> Option<(f64, f64)> {
         let (value, reach) = self.value.zip(self.reach)?;
-        Some((value - reach, value + reach))
+        // No policy loses more than all that either could lose.
+        Some(((value - reach).max(-1.0), (value + reach).min(1.0)))
     }
 
     pub(crate) fn told(&self, margin: f64) -> Told {
@@ -138,16 +146,16 @@ pub(crate) fn low<'p>(pairs: impl IntoIterator<Item = &'p Pair>, side: usize) ->
 }
 
 /// The mean over all sessions.
-fn a_session(pairs: &[Pair], n_items: u64, of: impl Fn(&Pair) -> f64) -> Estimate {
+fn a_session(scale: Scale, pairs: &[Pair], n_items: u64, of: impl Fn(&Pair) -> f64) -> Estimate {
     let (sums, strata) = by_cluster(pairs.iter().map(|p| (p.cluster, p.stratum, [of(p), 1.0])));
     let mean = |s: &[f64; 2]| ratio(s[0], s[1]);
-    let mean = Resampled::of(Scale::Score, &sums, strata, mean, |s| s[1]);
+    let mean = Resampled::of(scale, &sums, strata, mean, |s| s[1]);
     Resampled { n_items, ..mean }.estimate()
 }
 
 /// Weight of needs that a session loses.
 pub(crate) fn lost_a_session(pairs: &[Pair]) -> Estimate {
-    a_session(pairs, pairs.iter().map(|pair| pair.n_needs).sum(), |pair| pair.lost[0])
+    a_session(Scale::Count, pairs, pairs.iter().map(|pair| pair.n_needs).sum(), |pair| pair.lost[0])
 }
 
 /// The 10th and the 90th percentile of what a session loses; null without sessions.
@@ -205,7 +213,8 @@ mod tests {
     use super::*;
 
     fn pair(n: u64, lost: [f64; 2]) -> Pair {
-        Pair { cluster: 0, stratum: 0, is_affected: true, n_needs: n, weight: n as f64, lost }
+        let n_lost = lost.map(|lost| lost as u64);
+        Pair { cluster: 0, stratum: 0, is_affected: true, n_needs: n, weight: n as f64, lost, n_lost }
     }
 
     /// Each a cluster of its own.
@@ -257,6 +266,26 @@ mod tests {
     }
 
     #[test]
+    fn no_session_loses_less_than_nothing() {
+        // Few lose much: an interval as wide below as above would begin at less than nothing.
+        let mut pairs = vec![pair(9, [1.0, 0.0]); 4];
+        pairs.extend(vec![pair(9, [9.0, 0.0]); 2]);
+        let lost = lost_a_session(&apart(pairs.clone()));
+        let (value, (lo, hi)) = (lost.value.unwrap(), lost.interval.unwrap());
+        // With one left out the mean is 21 / 5 four times, and 13 / 5 twice; t with 5 degrees of freedom.
+        let mean = (4.0 * 4.2 + 2.0 * 2.6) / 6.0;
+        let se = (5.0 / 6.0 * (4.0 * (4.2_f64 - mean).powi(2) + 2.0 * (2.6_f64 - mean).powi(2))).sqrt();
+        assert!((value - 22.0 / 6.0).abs() < 1e-12 && value - 2.570_582 * se < 0.0);
+        let times = (2.570_582 * se / value).exp();
+        assert!((lo - value / times).abs() < 1e-3 && (hi - value * times).abs() < 1e-3, "{lo} {hi}");
+        // And none more than all that either could lose.
+        let all = Excess::of(&apart(
+            [vec![pair(9, [9.0, 0.0]); 9], vec![pair(9, [3.0, 0.0]), pair(9, [8.0, 1.0])]].concat(),
+        ));
+        assert!(all.bounds().unwrap().1 <= 1.0, "{:?}", all.bounds());
+    }
+
+    #[test]
     fn a_worse_policy_is_told() {
         let pairs: Vec<Pair> = (0..40).map(|i| pair(10, [5.0 + f64::from(i % 3), 3.0])).collect();
         assert_eq!(Excess::of(&apart(pairs)).told(0.05), Told::Worse);
@@ -281,7 +310,8 @@ mod tests {
             let of_reference = 0.35 + 0.3 * uniform();
             let own = of_reference + excess + SPREAD * 12.0_f64.sqrt() * (uniform() - 0.5);
             let lost = [own * weight, of_reference * weight];
-            Pair { cluster, stratum: 0, is_affected: true, n_needs: 10, weight, lost }
+            let n_lost = lost.map(|lost| lost as u64);
+            Pair { cluster, stratum: 0, is_affected: true, n_needs: 10, weight, lost, n_lost }
         };
         (0..n).map(pair).collect()
     }

@@ -12,7 +12,8 @@
 //! - n_eff = (sum w)^2 / sum w^2, w the cluster's part of the denominator, 1 to the number of clusters: as many
 //!   clusters of equal size would say as much. Of a figure made of several (a difference), the least of theirs.
 //! - Interval: value -+ t * se, t with n_eff - 1 degrees of freedom (of H strata with G clusters, (G - H) / (G - 1) times
-//!   as many: each stratum gives one up for its mean); of shares on the logit scale, se / (p (1 - p)).
+//!   as many: each stratum gives one up for its mean); of shares on the logit scale, se / (p (1 - p)), of counts on that of
+//!   their logarithm, se / value.
 //!   A share of 0 or 1, or one on which all clusters agree, has Wilson's interval with n = n_eff. Where n_eff is
 //!   50 or more, BCa ([`super::bootstrap`]). Other figures on which all clusters agree have none: width 0 would read as
 //!   certainty.
@@ -150,6 +151,8 @@ enum Spread {
     Plain(f64),
     /// Standard error of the logit.
     Logit(f64),
+    /// Standard error of the logarithm.
+    Log(f64),
     Wilson,
     Bca,
 }
@@ -263,7 +266,7 @@ impl Resampled {
                 Scale::Share => {
                     Estimate { counted: n_kept.and_then(|kept| counted(kept, n_items)), ..because(reason) }
                 }
-                Scale::Score => because(reason),
+                Scale::Score | Scale::Count => because(reason),
             };
         }
         match self.interval(value) {
@@ -283,6 +286,10 @@ impl Resampled {
                 let (lo, hi) = around(logit(value), se);
                 let back = |x: f64| 1.0 / (1.0 + (-x).exp());
                 (back(lo), back(hi))
+            }
+            Spread::Log(se) => {
+                let (lo, hi) = around(value.ln(), se);
+                (lo.exp(), hi.exp())
             }
             Spread::Wilson => wilson(value.clamp(0.0, 1.0), self.n_eff),
             Spread::Bca => bootstrap::interval(value, &self.draws, &self.influences())?,
@@ -305,6 +312,7 @@ impl Resampled {
             _ if agree => Err(format!("{ALIKE}: no spread to tell an interval from")),
             _ if self.wants_draws() && bootstrap::defined(&self.draws).is_ok() => Ok(Spread::Bca),
             Scale::Share => Ok(Spread::Logit(se / (value * (1.0 - value)))),
+            Scale::Count if value > SAME => Ok(Spread::Log(se / value)),
             _ => Ok(Spread::Plain(se)),
         }
     }
@@ -341,6 +349,8 @@ impl Resampled {
             // No share is at 0 or 1 when another is seen; beyond them there are none.
             Spread::Logit(se) if x > 0.0 && x < 1.0 => tail(logit(value) - logit(x), se),
             Spread::Logit(_) => 0.0,
+            Spread::Log(se) if x > 0.0 => tail(value.ln() - x.ln(), se),
+            Spread::Log(_) => 0.0,
             Spread::Wilson => wilson_p(value.clamp(0.0, 1.0), self.n_eff, x),
             Spread::Bca => {
                 let draws: Vec<f64> = self.draws.iter().map(|d| d - x).collect();

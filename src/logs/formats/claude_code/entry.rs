@@ -4,7 +4,7 @@ use super::line::{self, Compact, Line, Message, Microcompact, Piece, Pieces, sho
 use super::reply::Part;
 use super::tree::{Node, What};
 use super::words::{self, CONTINUATION, Words};
-use crate::logs::formats::reading::draft::Losses;
+use crate::logs::formats::reading::draft::{Losses, UNTOLD};
 use crate::logs::formats::reading::reply::Call;
 use crate::logs::formats::reading::scalar::Scalar;
 use crate::trajectory::Usage;
@@ -213,7 +213,7 @@ fn read_system(line: Line, losses: &mut Losses) -> Body {
             let calls = tools.unwrap_or_default().0;
             let attachments = attachments.unwrap_or_default().0;
             if calls.is_empty() && attachments.is_empty() {
-                losses.add("microcompaction that cleared nothing");
+                losses.add(&format!("{UNTOLD}microcompaction"));
             }
             Body::Clearing { calls, attachments, messages: Vec::new() }
         }

@@ -189,7 +189,7 @@ fn compactions_of_the_provider() {
         told(&losses),
         [
             "compaction that failed left out: 1",
-            "edit of the prompt that names no messages: clear_tool_uses_20250919: 1"
+            "what went is not told: edit of the prompt (clear_tool_uses_20250919): 1"
         ]
     );
     let items = r#"{"input":[{"role":"user","content":"T"},{"type":"message","role":"assistant","content":"one"},

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use super::content::UNKNOWN_TOOL;
+use super::draft::UNTOLD;
 use super::items::{self, Item};
 pub(crate) use super::message::Message;
 use super::message::{Speaker, speaker};
@@ -315,7 +316,7 @@ impl Messages {
         for edit in message.edits.take().and_then(|edits| edits.applied).unwrap_or_default().0 {
             // It says how much went, not what.
             let kind: String = edit.kind.unwrap_or_default().chars().take(40).collect();
-            draft.losses.add(&format!("edit of the prompt that names no messages: {kind}"));
+            draft.losses.add(&format!("{UNTOLD}edit of the prompt ({kind})"));
         }
         let reply = self.reply(message.usage.take(), draft);
         reply.is_again |= is_again;

@@ -12,7 +12,7 @@ mod losses;
 mod replace;
 mod text;
 
-pub(crate) use losses::{ABANDONED, EMPTY_RUN, EMPTY_SUMMARY, Losses, SUMMARISER};
+pub(crate) use losses::{ABANDONED, EMPTY_RUN, EMPTY_SUMMARY, Losses, SUMMARISER, UNTOLD};
 pub(crate) use text::{clean, enclosed, is_harness};
 
 use text::without_enclosed;

@@ -177,6 +177,8 @@ fn what_a_compaction_kept_was_seen_before_it() {
     let kept: Vec<Option<u32>> = t.steps.iter().map(|s| s.kept_to).collect();
     assert_eq!(kept, [None, None, Some(1), Some(1), None, None]);
     assert_eq!(t.steps[4].usage.as_ref().and_then(|usage| usage.cost), Some(0.25));
+    // It was when the user was shown it; its mark has a time beside what it kept.
+    assert_eq!(t.steps[4].time, Some(1_700_000_040_000_000));
     // Of two without a name the earlier one's mark is gone, with what it replaced.
     let messages = messages.replace(r#","condenseId":"x""#, "");
     let shown = |n: u32| {
@@ -188,10 +190,11 @@ fn what_a_compaction_kept_was_seen_before_it() {
     let (_, of_two, losses) =
         read(&[("abc/api_conversation_history.json", &messages), ("abc/ui_messages.json", &shown)]);
     assert_eq!(of_two, outline);
-    assert_eq!(losses, ["compaction that the messages do not hold any more"]);
+    assert_eq!(losses, ["what went is not told: compaction"]);
     // Nobody says when: it stands where it is.
-    let (_, alone, _) = read(&[("abc/api_conversation_history.json", &messages)]);
+    let (t, alone, _) = read(&[("abc/api_conversation_history.json", &messages)]);
     assert_eq!(alone[2], "2 user compaction text 29");
+    assert_eq!(t.steps[2].time, Some(1_700_000_029_000_000));
 }
 
 /// A file that was cut costs what is cut alone.

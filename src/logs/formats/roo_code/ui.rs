@@ -99,7 +99,7 @@ pub(super) const FIRST_STAY: usize = 2;
 /// Where Cline sent a part of the messages no more: it notes what that was beside all that it shows from then on.
 pub(super) struct Truncation {
     /// The call that was the first without it, by its place among what was shown.
-    call: usize,
+    pub(super) call: usize,
     /// The newest message of the prompt of that call, and the last one that is left out.
     pub(super) message: usize,
     pub(super) end: usize,

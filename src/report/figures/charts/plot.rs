@@ -176,7 +176,12 @@ impl Frame {
 
     pub(super) fn series(&self, canvas: &mut Canvas, all: &[Series]) {
         // Intervals of lines at one place stand side by side.
-        let apart = |i: usize| (i as f64 - (all.len() as f64 - 1.0) / 2.0) * 1.6;
+        self.series_apart(canvas, all, 1.6);
+    }
+
+    /// The same with lines that stand so far apart, where they are at one place.
+    pub(super) fn series_apart(&self, canvas: &mut Canvas, all: &[Series], by: f64) {
+        let apart = |i: usize| (i as f64 - (all.len() as f64 - 1.0) / 2.0) * by;
         let place = |i: usize, point: &Spot| {
             let (x, y) = self.at(point.x, point.y);
             (x + apart(i), y)

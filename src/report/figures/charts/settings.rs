@@ -2,9 +2,11 @@
 //! of the varied settings changes.
 
 use super::plot::{
-    AROUND, Axis, Frame, LINE, SIZE, Scale, Series, Spot, WIDTHS, heights, key_of, note, panels, sheet,
+    AROUND, Axis, Frame, LINE, RADIUS, SIZE, Scale, Series, Spot, WIDTHS, heights, key_of, note, panels,
+    sheet,
 };
-use crate::report::figures::canvas::{Anchor, Canvas, INK, fitted};
+use crate::report::figures::canvas::{Anchor, Canvas, INK, XY, fitted, text_width};
+use crate::report::figures::labels::{Label, Obstacle, Placed, Rect, place};
 use crate::report::figures::marker::{GREY, nth};
 use crate::report::statistics::estimate::Estimate;
 
@@ -18,6 +20,9 @@ pub(crate) struct Drawn {
     pub(crate) kept: Estimate,
 }
 
+/// Points nearer than this are one mark for the eye.
+const NEAR: f64 = 0.5;
+
 /// Of what is saved, in the order of [`Drawn::saved`].
 const TITLES: [&str; 2] = ["tokens saved", "money saved"];
 
@@ -25,20 +30,15 @@ const TITLES: [&str; 2] = ["tokens saved", "money saved"];
 pub(crate) fn settings(title: &str, key: &str, all: &[Drawn]) -> Canvas {
     let mut canvas = sheet(WIDTHS[1], title);
     canvas.text((0.5, SIZE), Anchor::Start, SIZE, INK, &fitted(title, SIZE, WIDTHS[1]));
-    let mut lines: Vec<&str> = Vec::new();
-    for of in all {
-        if !lines.contains(&of.line.as_str()) {
-            lines.push(&of.line);
-        }
-    }
     let spot = |of: &Drawn, which: usize| {
         let (x, y) = of.saved[which].zip(of.kept.value)?;
         Some(Spot { x, y, interval: of.kept.interval })
     };
+    let lines = lines(all);
     let series = |which: usize| -> Vec<Series> {
-        let line = |(i, name): (usize, &&str)| {
-            let points = all.iter().filter(|of| of.line == **name).filter_map(|of| spot(of, which));
-            Series { name: (*name).to_owned(), style: nth(i), points: points.collect(), has_gaps: false }
+        let line = |(i, (name, points)): (usize, &(String, Vec<&Drawn>))| {
+            let points = points.iter().filter_map(|of| spot(of, which)).collect();
+            Series { name: name.clone(), style: nth(i), points, has_gaps: false }
         };
         lines.iter().enumerate().map(line).collect()
     };
@@ -49,12 +49,9 @@ pub(crate) fn settings(title: &str, key: &str, all: &[Drawn]) -> Canvas {
         let x = Axis::numbers(Scale::around(xs), TITLES[which]);
         let y = Axis::numbers(Scale::around(heights(series)), "needs kept");
         let frame = Frame::draw(&mut canvas, of, &x, &y);
-        frame.series(&mut canvas, series);
-        for of in all {
-            let Some(point) = spot(of, which) else { continue };
-            let (x, y) = frame.at(point.x, point.y);
-            canvas.text((x + 4.0, y - 3.0), Anchor::Start, SIZE - 1.0, GREY, &of.value);
-        }
+        frame.series_apart(&mut canvas, series, 0.0);
+        let points = all.iter().filter_map(|of| Some((spot(of, which)?, of.value.as_str())));
+        name_points(&mut canvas, labels(&frame, points), of, series, &frame);
     }
     let end = key_of(&mut canvas, end, &drawn);
     let undrawn = all.iter().filter(|of| (0..2).any(|which| spot(of, which).is_none())).count();
@@ -65,9 +62,81 @@ pub(crate) fn settings(title: &str, key: &str, all: &[Drawn]) -> Canvas {
     canvas
 }
 
+/// The lines by their names, in order; those that are the same are one.
+fn lines(all: &[Drawn]) -> Vec<(String, Vec<&Drawn>)> {
+    let mut lines: Vec<(String, Vec<&Drawn>)> = Vec::new();
+    for of in all {
+        match lines.iter_mut().find(|(name, _)| *name == of.line) {
+            Some((_, points)) => points.push(of),
+            None => lines.push((of.line.clone(), vec![of])),
+        }
+    }
+    let is_same = |a: &[&Drawn], b: &[&Drawn]| {
+        let told = |of: &&Drawn| (of.value.clone(), of.saved, of.kept.value);
+        a.iter().map(told).eq(b.iter().map(told))
+    };
+    let mut joined: Vec<(String, Vec<&Drawn>)> = Vec::new();
+    for (name, points) in lines {
+        match joined.iter_mut().find(|(_, known)| is_same(known, &points)) {
+            Some((known, _)) => {
+                // What it has in common with the first is there.
+                let own: Vec<&str> =
+                    name.split(' ').filter(|word| !known.split(' ').any(|of| of == *word)).collect();
+                *known = format!("{known} = {}", own.join(" "));
+            }
+            None => joined.push((name, points)),
+        }
+    }
+    joined
+}
+
+/// What stands beside each place: all the values of the points that are there.
+fn labels<'a>(frame: &Frame, points: impl Iterator<Item = (Spot, &'a str)>) -> Vec<(XY, Vec<&'a str>)> {
+    let mut labels: Vec<(XY, Vec<&str>)> = Vec::new();
+    for (point, value) in points {
+        let (x, y) = frame.at(point.x, point.y);
+        match labels.iter_mut().find(|((a, b), _)| (a - x).hypot(b - y) < NEAR) {
+            Some((_, values)) if !values.contains(&value) => values.push(value),
+            Some(_) => {}
+            None => labels.push(((x, y), vec![value])),
+        }
+    }
+    labels
+}
+
+/// Writes the labels where they cover neither one another nor a mark, within the panel.
+fn name_points(
+    canvas: &mut Canvas,
+    all: Vec<(XY, Vec<&str>)>,
+    panel: Rect,
+    series: &[Series],
+    frame: &Frame,
+) {
+    const LABEL: f64 = SIZE - 1.0;
+    let texts: Vec<(XY, String)> =
+        all.into_iter().map(|(point, values)| (point, values.join(", "))).collect();
+    let label =
+        |(point, text): &(XY, String)| Label { point: *point, width: text_width(text, LABEL), height: LABEL };
+    let boxes: Vec<Label> = texts.iter().map(label).collect();
+    let markers: Vec<Rect> = texts.iter().map(|(point, _)| Rect::around(*point, RADIUS, RADIUS)).collect();
+    let mut lines = Vec::new();
+    for of in series {
+        let places: Vec<XY> = of.points.iter().map(|point| frame.at(point.x, point.y)).collect();
+        lines.extend(places.windows(2).map(|ends| Obstacle { a: ends[0], b: ends[1], cost: 1.0 }));
+    }
+    let (placed, _) = place(&boxes, &markers, &lines, panel, RADIUS);
+    for (Placed { rect, leader }, (_, text)) in placed.iter().zip(&texts) {
+        if let Some((from, to)) = leader {
+            canvas.line(&[*from, *to], 0.4, GREY);
+        }
+        canvas.text((rect.x0, rect.y1 - 0.2 * LABEL), Anchor::Start, LABEL, GREY, text);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::figures::canvas::Mark;
 
     #[test]
     fn tokens_and_money_have_a_panel_each() {
@@ -88,5 +157,30 @@ mod tests {
         {
             assert!(svg.contains(part), "{part}: {svg}");
         }
+    }
+
+    #[test]
+    fn equal_points_are_one_mark_with_both_labels() {
+        let drawn = |line: &str, value: &str, saved| Drawn {
+            line: line.to_owned(),
+            value: value.to_owned(),
+            saved: [Some(saved), Some(saved)],
+            kept: Estimate { value: Some(0.5), ..Estimate::default() },
+        };
+        let all = [
+            drawn("codex keep=3 window=64k", "30k", 0.4),
+            drawn("codex keep=3 window=64k", "60k", 0.4),
+            drawn("codex keep=3 window=64k", "90k", 0.3),
+            drawn("codex keep=3 window=128k", "30k", 0.4),
+            drawn("codex keep=3 window=128k", "60k", 0.4),
+            drawn("codex keep=3 window=128k", "90k", 0.3),
+            drawn("codex keep=9 window=64k", "30k", 0.3),
+        ];
+        let names: Vec<String> = lines(&all).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["codex keep=3 window=64k = window=128k", "codex keep=9 window=64k"]);
+        let canvas = settings("codex over 9 sessions", "trigger.tokens", &all);
+        let is = |mark: &Mark, label: &str| matches!(mark, Mark::Text { text, .. } if text == label);
+        let n = |label: &str| canvas.marks.iter().filter(|mark| is(mark, label)).count();
+        assert_eq!([n("30k, 60k"), n("90k, 30k"), n("30k"), n("60k")], [2, 2, 0, 0]);
     }
 }

@@ -187,7 +187,7 @@ fn a_microcompaction_is_an_edit_from_the_next_decision_on() {
     assert_eq!(edits, [None, Some(gone), None, Some(cleared), None, None, None]);
     assert!(t.policy.is_some());
     assert_eq!(losses.0["cleared message that is not in the log"], 2);
-    assert_eq!(losses.0["microcompaction that cleared nothing"], 1);
+    assert_eq!(losses.0["what went is not told: microcompaction"], 1);
 }
 
 #[test]

@@ -41,3 +41,6 @@ pub(crate) const ABANDONED: &str = "line of an abandoned branch left out";
 
 /// The loss that tells of a reply that is no turn of the agent.
 pub(crate) const SUMMARISER: &str = "call of a summariser left out, whose text stands in the next prompt";
+
+/// How the loss begins that tells of an act on the context of which the log does not say what went.
+pub(crate) const UNTOLD: &str = "what went is not told: ";
