@@ -157,7 +157,7 @@ fn the_table_of_a_tiny_run_reads_like_this() {
         | truncate(last=5) @ turns(n=10)        | 62 % [53, 72] | 29 % [22, 35] | 34 % [27, 40] | 0.70 [0.63, 0.76] | 0.20 [0.19, 0.22] |             9 needs |
         | mask(keep_last=10) @ turns(n=10)      | 45 % [39, 51] | 21 % [16, 25] | 22 % [17, 26] | 0.84 [0.80, 0.87] | 0.60 [0.56, 0.65] |             5 needs |
         | random(b=0.2) @ turns(n=10) (control) | 54 % [47, 62] | 25 % [19, 30] | 28 % [23, 33] | 0.66 [0.59, 0.72] |              0.00 |             9 needs |
-        | full @ never (control)                |           0 % |           0 % |           0 % | 1.00 [0.73, 1.00] |         - no room |                   - |
+        | full @ never (control)                |           0 % |           0 % |           0 % | 1.00 [0.73, 1.00] |         - no room |             0 needs |
         | variant                        | sessions |                                             first error |
         | ------------------------------ | -------: | ------------------------------------------------------: |
         | truncate(last=5) @ turns(n=10) |        1 | 00000000000000000000000000000001: step 7: no such block |
