@@ -181,6 +181,7 @@ fn answered(
         claims: None,
         names: super::report::names(),
         share_safe: false,
+        png: true,
     };
     let written = report::write(&rows, &desk.path("report"), &of_report)?;
     let mut lost = Vec::new();

@@ -12,6 +12,7 @@ fn options() -> Options {
         claims: None,
         names: claims::tests::names(),
         share_safe: false,
+        png: true,
     }
 }
 
@@ -304,6 +305,13 @@ fn figures_without_rows_are_left_out_and_told() {
         columns.contains("\n- figure heat: fewer than two strategies stand under more than one trigger\n"),
         "{columns}"
     );
+    let without = Options { png: false, ..options() };
+    write(dir.path(), &dir.path().join("report"), &without).unwrap();
+    let head = |end: &str| dir.path().join("report").join(format!("retention_savings{end}")).exists();
+    assert!(!at("forest_wide.png").exists() && at("forest_wide.svg").exists() && at("forest.csv").exists());
+    assert!(!head(".png") && !head("_wide.png") && head(".svg"));
+    let text = fs::read_to_string(dir.path().join("report/summary.md")).unwrap();
+    assert!(text.contains("each as .svg in two widths"), "{text}");
     // Controls are no rows of a forest; the one that is left is worse than the baseline.
     let csv = fs::read_to_string(at("forest.csv")).unwrap();
     let rows: Vec<&str> = csv.lines().skip(1).collect();

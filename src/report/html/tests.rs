@@ -27,6 +27,7 @@ fn page_in(run: &Path, share_safe: bool) -> String {
         claims: None,
         names: crate::report::claims::tests::names(),
         share_safe,
+        png: false,
     };
     crate::report::write(run, &run.join("out"), &options).unwrap();
     std::fs::read_to_string(run.join("out/report.html")).unwrap()

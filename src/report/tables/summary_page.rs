@@ -21,7 +21,7 @@ impl Summary {
         &self,
         sentence: &str,
         pages: &[(&str, Result<Page, String>)],
-        figures: &[(&str, Option<String>)],
+        (figures, png): (&[(&str, Option<String>)], bool),
     ) -> String {
         let mut out = format!(
             "# Summary\n\n**{}**\n\n{} variants over {} logged sessions. A variant says how the agent's context is compressed, and \
@@ -45,7 +45,7 @@ impl Summary {
         out += &self.not_sent();
         out += &self.bridge();
         out += &self.excluded();
-        out += &read_on(pages, figures);
+        out += &read_on(pages, figures, png);
         escape::page(&out)
     }
 
@@ -309,7 +309,7 @@ fn needs_of(worst: Worst) -> String {
 }
 
 /// Where to read on.
-fn read_on(pages: &[(&str, Result<Page, String>)], figures: &[(&str, Option<String>)]) -> String {
+fn read_on(pages: &[(&str, Result<Page, String>)], figures: &[(&str, Option<String>)], png: bool) -> String {
     let mut out = String::from(
         "## Read on\n\n- report.html: all of it for a browser, with the figures and a page a variant\n",
     );
@@ -321,7 +321,8 @@ fn read_on(pages: &[(&str, Result<Page, String>)], figures: &[(&str, Option<Stri
     let drawn: Vec<&str> = figures.iter().filter(|(_, why)| why.is_none()).map(|(name, _)| *name).collect();
     if !drawn.is_empty() {
         out += &format!(
-            "- figures, each as .svg and .png in two widths with its numbers as .csv: {}\n",
+            "- figures, each as .svg{} in two widths with its numbers as .csv: {}\n",
+            if png { " and .png" } else { "" },
             drawn.join(", ")
         );
     }
