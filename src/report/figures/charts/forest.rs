@@ -160,7 +160,7 @@ fn data(groups: &[Group]) -> Table {
 fn draw(width: f64, groups: &[Group]) -> Canvas {
     let mut canvas = sheet(width, "Differences in needs kept, with 95 % intervals and the margin");
     let rows = || groups.iter().flat_map(|group| &group.rows);
-    let numbers = if is_wide(width) { 78.0 } else { 0.0 };
+    let numbers: f64 = if is_wide(width) { 78.0 } else { 0.0 };
     let longest = rows().map(|row| text_width(&row.name, SIZE)).fold(0.0, f64::max);
     let names = longest.min(0.5 * width) + 6.0;
     // Half of the last label of the axis has room.
