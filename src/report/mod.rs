@@ -54,6 +54,14 @@ pub struct Options {
     pub png: bool,
 }
 
+impl Options {
+    /// All that a report has, with the claims that come with the program.
+    pub fn new(population: Population, names: Names) -> Self {
+        let resampling = Resampling { seed: 1, resamples: 2_000 };
+        Options { resampling, population, baseline: None, claims: None, names, share_safe: false, png: true }
+    }
+}
+
 /// What a report left behind.
 pub struct Written {
     pub files: Vec<PathBuf>,
