@@ -17,7 +17,10 @@ pub(super) fn headline(of: &Compared) -> String {
         Some(Answer::Gone) => format!("{} Nothing else is worse.", gone(of).trim_start()),
         None => "Nothing to compare: all that the gate means is gone, and may go.".to_owned(),
         _ if same == all => match other_than_scores(of) {
-            other if other.is_empty() => format!("Nothing changed: {} the same.", count(all, "answer")),
+            other if other.is_empty() => {
+                let what = if missing(&of.sessions).is_empty() { "Nothing" } else { "No score" };
+                format!("{what} changed: {} the same.", count(all, "answer"))
+            }
             other => format!("No score changed ({} the same), but {other}.", count(all, "answer")),
         },
         Some(Answer::CannotTell) => {
