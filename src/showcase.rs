@@ -27,11 +27,11 @@ use crate::strategies;
 use crate::trajectory::Role;
 
 /// Raised when other events are shown of the same replays, or their texts are cut or redacted in another way.
-const VERSION: u32 = 2;
-/// Variants at most, events of each, sessions that are replayed for them, and other formats of log that add their worst event.
+const VERSION: u32 = 3;
+/// Variants at most, events of each, sessions that are replayed for them at most, and other formats of log that add their worst event.
 const VARIANTS: usize = 12;
 const EVENTS: usize = 5;
-const SESSIONS: usize = 6;
+const SESSIONS: usize = 40;
 const FORMATS: usize = 3;
 /// Reference tail of the headline, in turns, where a run has it.
 const TAIL: u32 = 10;
@@ -136,52 +136,29 @@ struct Maker<'a> {
 }
 
 /// The events of a variant as rows, and the parts that they came from.
-#[derive(Default)]
 struct Shown {
     events: Vec<Vec<ShowcaseRow>>,
     parts: Vec<PathBuf>,
 }
 
 impl Maker<'_> {
-    /// The worst events of a variant; then the worst of each other format. Sessions come the worst first: once there are so many events
-    /// that each took more than the next session lost, it is not replayed, unless its format has no event yet.
+    /// The events of a variant that are shown. A session that cannot be replayed has none.
     fn events(&self, variant: &Variant, sessions: &[Session]) -> anyhow::Result<Shown> {
-        let mut shown = Shown::default();
-        let mut told: Vec<(&str, Vec<Vec<ShowcaseRow>>)> = Vec::new();
-        // By event, how many needs it took, of which session, and where there.
-        let mut best: Vec<(Reverse<usize>, usize, usize)> = Vec::new();
-        for session in sessions {
-            let is_beaten =
-                best.get(EVENTS - 1).is_some_and(|(Reverse(least), ..)| *least as u64 > session.lost);
-            if is_beaten && told.iter().any(|(format, _)| *format == session.format) {
-                continue;
+        let mut parts = Vec::new();
+        let replay = |session: &Session| match self.session(session, variant) {
+            Ok((path, events)) => {
+                parts.push(path);
+                events
             }
-            let (path, events) = match self.session(session, variant) {
-                Ok(part) => part,
-                Err(error) => {
-                    let id = &self.all.0.entries()[session.index].id;
-                    tracing::warn!("showcase: {id} under {}: {error:#}", variant.label);
-                    continue;
-                }
-            };
-            let n_lost = |rows: &Vec<ShowcaseRow>| rows.iter().filter(|row| row.what == "lost").count();
-            best.extend(events.iter().enumerate().map(|(at, rows)| (Reverse(n_lost(rows)), told.len(), at)));
-            best.sort_unstable();
-            told.push((session.format, events));
-            shown.parts.push(path);
-        }
-        let others = best.split_off(EVENTS.min(best.len()));
-        let mut formats: Vec<&str> = best.iter().map(|(_, session, _)| told[*session].0).collect();
-        for event in others {
-            let format = told[event.1].0;
-            if best.len() < EVENTS + FORMATS && !formats.contains(&format) {
-                formats.push(format);
-                best.push(event);
+            Err(error) => {
+                let id = &self.all.0.entries()[session.index].id;
+                tracing::warn!("showcase: {id} under {}: {error:#}", variant.label);
+                Vec::new()
             }
-        }
-        shown.events =
-            best.into_iter().map(|(_, session, at)| std::mem::take(&mut told[session].1[at])).collect();
-        Ok(shown)
+        };
+        let n_lost = |rows: &Vec<ShowcaseRow>| rows.iter().filter(|row| row.what == "lost").count();
+        let events = worst_events(sessions, replay, n_lost);
+        Ok(Shown { events, parts })
     }
 
     /// The worst events of one session, of an earlier run where it has them, and the part that keeps them.
@@ -202,6 +179,39 @@ impl Maker<'_> {
         write_table(&path, events.iter().cloned())?;
         Ok((path, events))
     }
+}
+
+/// The worst events of all; then the worst of each other format. Sessions come the worst first: once there are so many events that each
+/// took as much as all of the next session lost, it is not replayed, unless its format has no event yet.
+fn worst_events<E>(
+    sessions: &[Session],
+    mut replay: impl FnMut(&Session) -> Vec<E>,
+    n_lost: impl Fn(&E) -> usize,
+) -> Vec<E> {
+    let mut told: Vec<(&str, Vec<Option<E>>)> = Vec::new();
+    // By event, how many needs it took, of which session, and where there.
+    let mut best: Vec<(Reverse<usize>, usize, usize)> = Vec::new();
+    for session in sessions {
+        let is_beaten =
+            best.get(EVENTS - 1).is_some_and(|(Reverse(least), ..)| *least as u64 >= session.lost);
+        if is_beaten && told.iter().any(|(format, _)| *format == session.format) {
+            continue;
+        }
+        let events = replay(session);
+        best.extend(events.iter().enumerate().map(|(at, of)| (Reverse(n_lost(of)), told.len(), at)));
+        best.sort_unstable();
+        told.push((session.format, events.into_iter().map(Some).collect()));
+    }
+    let others = best.split_off(EVENTS.min(best.len()));
+    let mut formats: Vec<&str> = best.iter().map(|(_, session, _)| told[*session].0).collect();
+    for event in others {
+        let format = told[event.1].0;
+        if best.len() < EVENTS + FORMATS && !formats.contains(&format) {
+            formats.push(format);
+            best.push(event);
+        }
+    }
+    best.into_iter().filter_map(|(_, session, at)| told[session].1[at].take()).collect()
 }
 
 /// The variants that are shown: of too many, some from all over the plan. Controls and what compresses nothing are not.
@@ -447,43 +457,4 @@ fn word(log: &Log, block: &Block) -> Cow<'static, str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn block(turn: u32, content: Content) -> Block {
-        Block { turn, tokens: 1, content, fresh: true, left: 0 }
-    }
-
-    #[test]
-    fn blocks_stand_beside_what_took_their_place() {
-        let step = |n| block(n, Content::Step(n));
-        let made = |text: &str| block(9, Content::Generated { text: text.to_owned() });
-        let masked = |n| block(n, Content::Placeholder { step: n, text: "(gone)".to_owned() });
-        let before = [made("old"), step(1), step(2), step(3), made("stays")];
-        let after = [made("new"), step(1), masked(3), made("stays"), made("last")];
-        let told: Vec<(&str, usize)> =
-            parts(&before, &after).iter().map(|part| (part.what, part.after.len())).collect();
-        let expected = [
-            ("dropped", 0),
-            ("added", 1),
-            ("kept", 1),
-            ("dropped", 0),
-            ("rewritten", 1),
-            ("kept", 1),
-            ("added", 1),
-        ];
-        assert_eq!(told, expected);
-        assert!(parts(&[], &[]).is_empty());
-    }
-
-    #[test]
-    fn the_worst_sessions_come_first() {
-        let format =
-            |n: u64| ["mini", "claude", "sweagent"][usize::from(n > 6) + usize::from(n > 8)].to_owned();
-        let formats: HashMap<String, String> = (0..12).map(|n| (format!("{n}"), format(n))).collect();
-        let mut of: Vec<Lossy> = (0..12).map(|n| (20 - n, format!("{n}"))).collect();
-        keep_worst(&mut of, &formats);
-        let ids: Vec<&str> = of.iter().map(|(_, id)| id.as_str()).collect();
-        assert_eq!(ids, ["0", "1", "2", "3", "4", "5", "7", "9"], "and the worst one of each other format");
-    }
-}
+mod tests;

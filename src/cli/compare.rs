@@ -1,6 +1,7 @@
 //! `trajpress compare`: whether a run got worse than one before.
 
 mod history;
+mod words;
 
 use std::path::{Path, PathBuf};
 
@@ -17,6 +18,7 @@ use crate::report::tables::{fixed, markdown};
 use crate::report::{Night, Population};
 use crate::scores;
 use crate::text::escape;
+use words::{difference, headline, number, pairing, shortened, told};
 
 /// Compare a run with one before, and say whether it got worse
 ///
@@ -189,93 +191,6 @@ fn check_whole(run: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One sentence for the reader with no time.
-fn headline(of: &Compared) -> String {
-    let n = |answer| of.rows.iter().filter(|row| row.answer == answer).count() as u64;
-    let same = of.rows.iter().filter(|row| row.is_same).count() as u64;
-    let all = of.rows.len() as u64;
-    let worse: Vec<String> = of.rows.iter().filter(|row| row.answer == Answer::Worse).map(told).collect();
-    match of.answer() {
-        Some(Answer::Worse) => format!("Worse: {}.{}", worse.join("; "), gone(of)),
-        Some(Answer::Gone) => format!("{} Nothing else is worse.", gone(of).trim_start()),
-        None => "Nothing to compare: all that the gate means is gone, and may go.".to_owned(),
-        _ if same == all => format!("Nothing changed: {} the same.", count(all, "answer")),
-        Some(Answer::CannotTell) => {
-            format!("Cannot tell {} of {}; nothing is worse.", n(Answer::CannotTell), count(all, "answer"))
-        }
-        _ => format!("Not worse: {}, of which {same} are the same.", count(all, "answer")),
-    }
-}
-
-/// What the gate holds and is not there, in a sentence; empty where all are.
-fn gone(of: &Compared) -> String {
-    match of.gone.len() {
-        0 => String::new(),
-        1 => format!(" Gone: {}, so nothing tells whether what came instead is worse.", shortened(&of.gone)),
-        n => format!(
-            " Gone: {n} variants ({}), so nothing tells whether what came instead is worse.",
-            shortened(&of.gone)
-        ),
-    }
-}
-
-/// `needs kept of mask fell from 0.81 to 0.72, a difference of -0.09 [-0.12, -0.06]`.
-fn told(row: &Row) -> String {
-    let went = if row.value().is_some_and(|d| d > 0.0) { "rose" } else { "fell" };
-    format!(
-        "{} of {} {went} from {} to {}, a difference of {}",
-        scores::called(row.score),
-        row.label,
-        number(row.base),
-        number(row.new),
-        difference(row)
-    )
-}
-
-fn number(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_owned(), |x| fixed(x, 3))
-}
-
-/// With a sign, and the interval where there is one.
-fn difference(row: &Row) -> String {
-    let signed = |x: f64| format!("{}{}", if fixed(x, 3).starts_with('-') { "" } else { "+" }, fixed(x, 3));
-    match (row.is_same, row.value(), row.interval()) {
-        (true, ..) => "the same".to_owned(),
-        (_, Some(value), Some((lo, hi))) => format!("{} [{}, {}]", signed(value), fixed(lo, 3), fixed(hi, 3)),
-        (_, Some(value), None) if row.all_agree() => format!("{} in all alike", signed(value)),
-        (_, Some(value), None) => signed(value),
-        _ => "-".to_owned(),
-    }
-}
-
-/// How the sessions and variants pair, in sentences.
-fn pairing(of: &Compared) -> String {
-    let s = &of.sessions;
-    let mut said =
-        format!("{} of {} before and {} now are compared.", count(s.paired as u64, "session"), s.base, s.new);
-    let mut add = |n: usize, what: &str| {
-        if n > 0 {
-            said += &format!(" {n} {what}.");
-        }
-    };
-    add(s.grown, "in both have another content now and are left out");
-    add(s.only_base, "only before");
-    add(s.only_new, "only now");
-    for (labels, when) in [(&of.only_base, "before"), (&of.only_new, "now")] {
-        if !labels.is_empty() {
-            said += &format!(" Only {when}: {}.", shortened(labels));
-        }
-    }
-    said
-}
-
-/// The first of them, and how many more.
-fn shortened(labels: &[String]) -> String {
-    const MOST: usize = 5;
-    let shown = labels.iter().take(MOST).map(|l| format!("`{l}`")).collect::<Vec<_>>().join(", ");
-    if labels.len() > MOST { format!("{shown} and {} more", labels.len() - MOST) } else { shown }
-}
-
 const HEAD: [&str; 8] = ["variant", "score", "before", "now", "difference", "p (Holm)", "sessions", "answer"];
 
 fn cells(row: &Row) -> Vec<String> {
@@ -399,7 +314,7 @@ fn warnings(of: &Compared) -> Vec<String> {
 fn as_json(of: &Compared) -> Value {
     let row = |row: &Row| {
         json!({
-            "variant": row.label, "score": row.score, "margin": row.margin, "before": row.base, "now": row.new,
+            "variant": row.label, "variant_before": row.label_before, "score": row.score, "margin": row.margin, "before": row.base, "now": row.new,
             "difference": row.value(), "difference_interval": row.interval().map(|(lo, hi)| [lo, hi]), "p_holm": row.p_holm,
             "answer": row.answer, "same": row.is_same, "sessions": row.n_sessions(), "clusters": row.n_clusters(),
             "least_loss_told": row.least, "halves_apart": row.halves, "why_null": row.reason(),

@@ -123,8 +123,9 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let answered = before.as_deref().map(|before| compare::night(before, &night, gate, config.strict));
     let before = before.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
     Night { name, before, ..said(answered.as_ref()) }.write(&night)?;
-    let of_report: [OsString; 4] = ["report".into(), night.into(), "--population".into(), "these".into()];
-    status = worse(status, step(of_report.into())?);
+    // A night is looked at in a browser: `report` draws pictures for a paper of any of them.
+    let of_report = ["report", "--no-png", "--population", "these"].map(OsString::from);
+    status = worse(status, step([&of_report[..], &[night.into()]].concat())?);
     status = worse(
         status,
         match answered {

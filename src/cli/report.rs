@@ -55,6 +55,9 @@ pub struct Args {
     /// Leave out all text of the logs: the pages of single events have its lengths and kinds alone
     #[arg(long)]
     share_safe: bool,
+    /// Draw figures as SVG alone, without the PNG, which take most of the time of a small report
+    #[arg(long)]
+    no_png: bool,
 }
 
 /// Where a reader begins.
@@ -72,6 +75,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<()> {
         claims: args.claims.clone(),
         names: names(),
         share_safe: args.share_safe,
+        png: !args.no_png,
     };
     let success = match Success::read(&args.run)? {
         None => Success::kept(&args.run)?,
@@ -98,8 +102,11 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<()> {
             escape::json(&json!({ "result": written.sentence, "files": paths, "remarks": written.remarks }))?
         }
         false => {
-            let first = FIRST.map(|name| Block::Line(out.join(name).display().to_string()));
-            lay_out(&[&[Block::Text(format!("{}\n\n", written.sentence))], &first[..]].concat(), width())
+            let is_there = |name: &&str| !args.no_png || !name.ends_with(".png");
+            let first = FIRST.into_iter().filter(is_there);
+            let first: Vec<Block> =
+                first.map(|name| Block::Line(out.join(name).display().to_string())).collect();
+            lay_out(&[&[Block::Text(format!("{}\n\n", written.sentence))][..], &first].concat(), width())
         }
     })
 }

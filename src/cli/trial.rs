@@ -22,7 +22,6 @@ use crate::experiment::{Options, Plan, run_with};
 use crate::files::lock::Lock;
 use crate::files::reach;
 use crate::logs::places;
-use crate::report::statistics::bootstrap::Resampling;
 use crate::report::{self, Population};
 use crate::scores::money::Prices;
 use crate::text::escape;
@@ -174,14 +173,7 @@ fn answered(
     let outcome = run_with(&plan, &data, &rows, &options, &|data, unit, plan, progress| {
         run_unit(data, unit, plan, &shelf, &models, progress)
     })?;
-    let of_report = report::Options {
-        resampling: Resampling { seed: 1, resamples: 2_000 },
-        population: Population::These,
-        baseline: None,
-        claims: None,
-        names: super::report::names(),
-        share_safe: false,
-    };
+    let of_report = report::Options::new(Population::These, super::report::names());
     let written = report::write(&rows, &desk.path("report"), &of_report)?;
     let mut lost = Vec::new();
     if selection.len() <= FEW_SESSIONS {

@@ -76,10 +76,24 @@ fn outline(text: &str) -> String {
                 words += more;
                 at += 1;
             }
-            html += &format!("<p>{}</p>\n", xml(&words));
+            html += &format!("<p>{}</p>\n", named(&words));
         }
     }
     html
+}
+
+/// A paragraph with `names` in it.
+fn named(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    // One alone is no pair.
+    if parts.len() % 2 == 0 {
+        return xml(text);
+    }
+    let part = |(i, part): (usize, &&str)| match i % 2 {
+        0 => xml(part),
+        _ => format!("<code>{}</code>", xml(part)),
+    };
+    parts.iter().enumerate().map(part).collect()
 }
 
 fn table(rows: &[Vec<String>]) -> String {
@@ -105,14 +119,20 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.html");
         let evil = "<script>alert(1)</script> \"onerror=";
-        let text =
-            format!("session {evil}\n  lost: key AKIAQ7KTZ3VXD5PLW2HN\n    deeper\n\nWords that\ngo on.\n");
+        let text = format!(
+            "session {evil}\n  lost: key AKIAQ7KTZ3VXD5PLW2HN\n    deeper\n\nWords that\ngo on with `a<b`.\n\nA ` alone.\n"
+        );
         let rows = vec![vec!["policy".to_owned(), "lost".to_owned()], vec![evil.to_owned(), "1".to_owned()]];
         write(&path, "audit", vec![Block::Text(text), Block::Table { rows, spare: Vec::new() }]).unwrap();
         let page = std::fs::read_to_string(&path).unwrap();
         assert!(!page.contains("<script") && page.matches("&lt;script&gt;").count() == 2, "{page}");
         assert!(!page.contains("AKIAQ7KTZ3VXD5PLW2HN"), "{page}");
-        assert!(page.contains("<h2>session ") && page.contains("<p>Words that go on.</p>"), "{page}");
+        assert!(
+            page.contains("<h2>session ")
+                && page.contains("<p>Words that go on with <code>a&lt;b</code>.</p>"),
+            "{page}"
+        );
+        assert!(page.contains("<p>A ` alone.</p>"), "{page}");
         // What stands above something is set apart.
         assert!(page.contains("class=\"in head\" style=\"margin-left: 1.5em\">lost"), "{page}");
         assert!(

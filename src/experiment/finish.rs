@@ -23,6 +23,7 @@ use crate::store::{
 };
 use crate::strategies;
 use crate::text::escape;
+use crate::text::redact::redact;
 
 /// In-memory bytes of a row group of a final table.
 const ROW_GROUP: usize = 16 << 20;
@@ -175,7 +176,9 @@ pub(super) fn finish(
         writer.push(plan.variants.iter().map(variant_row).collect::<anyhow::Result<Vec<_>>>()?)
     })?);
     tables.push(write::<TrajectoryRow>(out, scratch, |writer| {
-        selection.chunks(256).try_for_each(|some| writer.push(data.trajectory_rows(some)?))
+        selection
+            .chunks(256)
+            .try_for_each(|some| writer.push(data.trajectory_rows(some)?.into_iter().map(without_text)))
     })?);
     if !sample.is_empty() {
         tables.push(write(out, scratch, |writer| writer.push(sample.to_vec()))?);
@@ -188,6 +191,15 @@ pub(super) fn finish(
         return Ok(1);
     }
     Ok(0)
+}
+
+/// What a run keeps of a session beside its scores. The task names it to a reader, and has neither keys nor personal data; other
+/// words of the log stand in the data alone.
+fn without_text(mut row: TrajectoryRow) -> TrajectoryRow {
+    (row.constraints, row.annotations) = (Vec::new(), None);
+    let texts = row.goal.as_mut().into_iter().chain([&mut row.source]).chain(row.label_source.as_mut());
+    redact(&mut texts.collect::<Vec<_>>());
+    row
 }
 
 /// Groups of variants, each with its units in the order of the data.
@@ -332,6 +344,21 @@ impl<R: CellPart> Stream<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_keeps_the_task_without_keys_and_no_other_text() {
+        let row = without_text(TrajectoryRow {
+            goal: Some("Mail nina.p@gmail.com, the password is kD83nfQz71xLw92.".to_owned()),
+            constraints: vec!["never push".to_owned()],
+            annotations: Some("{\"facts\":[\"a line\"]}".to_owned()),
+            source: "/Users/nina/logs/a.jsonl".to_owned(),
+            ..TrajectoryRow::default()
+        });
+        let goal = row.goal.unwrap();
+        assert!(goal.starts_with("Mail <email-1>, the password is <"), "{goal}");
+        assert!(!goal.contains("kD83nf") && !row.source.contains("nina"), "{goal} {}", row.source);
+        assert!(row.constraints.is_empty() && row.annotations.is_none());
+    }
 
     #[test]
     fn rows_that_are_kept_for_reports_are_what_was_kept() {

@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use super::dataset::Dataset;
 use super::units::Unit;
 use crate::store::{CellRow, ContextRow, EventRow, ItemRow, Row, ScoreRow, TimelineRow};
+use crate::text::redact::redact;
 
 /// What is computed of a unit; in any order.
 #[derive(Clone, Debug, Default)]
@@ -76,8 +77,9 @@ fn append<R>(rows: &mut Vec<R>, more: Vec<R>) {
     }
 }
 
-/// The row of a cell that failed.
-pub(super) fn error_cell(variant: &str, trajectory: &str, error: String) -> CellRow {
+/// The row of a cell that failed. Errors quote what they are about.
+pub(super) fn error_cell(variant: &str, trajectory: &str, mut error: String) -> CellRow {
+    redact(&mut [&mut error]);
     CellRow {
         variant: variant.into(),
         trajectory: trajectory.into(),

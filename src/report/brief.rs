@@ -36,8 +36,8 @@ pub struct BriefRow {
     pub lost: Option<(f64, Option<(f64, f64)>)>,
     /// Needs lost, and needs, over all sessions, each counted once.
     pub lost_of: (f64, f64),
-    /// The session that lost most, and how many.
-    pub worst: Option<(String, f64)>,
+    /// The session that lost most, and how many; none where none lost any.
+    pub worst: Option<(String, u64)>,
     /// Sessions in which something was compressed.
     pub affected: usize,
     /// Compressions in all sessions.
@@ -67,7 +67,11 @@ impl Brief {
                 cost_of: row.lost.cost,
                 lost: lost.value.map(|value| (value, lost.interval)),
                 lost_of: row.lost.total,
-                worst: row.lost.worst.map(|(i, lost)| (run.trajectories[i as usize].id.clone(), lost)),
+                worst: row
+                    .lost
+                    .worst
+                    .filter(|worst| worst.lost > 0)
+                    .map(|worst| (run.trajectories[worst.trajectory as usize].id.clone(), worst.lost)),
                 affected: row.lost.affected,
                 n_events: row.lost.n_events,
             }

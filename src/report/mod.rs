@@ -50,6 +50,16 @@ pub struct Options {
     pub names: Names,
     /// Whether no text of logs may stand in it.
     pub share_safe: bool,
+    /// Whether figures are drawn as PNG, too, which is most of the work of a small report.
+    pub png: bool,
+}
+
+impl Options {
+    /// All that a report has, with the claims that come with the program.
+    pub fn new(population: Population, names: Names) -> Self {
+        let resampling = Resampling { seed: 1, resamples: 2_000 };
+        Options { resampling, population, baseline: None, claims: None, names, share_safe: false, png: true }
+    }
 }
 
 /// What a report left behind.
@@ -92,7 +102,7 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
     let drawn: Vec<(&str, Option<String>)> =
         charts.iter().map(|(name, chart)| (*name, chart.as_ref().err().cloned())).collect();
     let mut draft = Draft::create(out)?;
-    draft.write("summary.md", summary.markdown(&sentence, &pages, &drawn))?;
+    draft.write("summary.md", summary.markdown(&sentence, &pages, (&drawn, options.png)))?;
     draft.write("columns.md", tables::summary_page::columns(&tables, &pages, &drawn))?;
     draft.write("methods.md", paper::methods(&run, &summary))?;
     draft.write("summary.tex", paper::latex(&summary))?;
@@ -103,16 +113,19 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
     let drawn = figures::retention_savings(&points, &summary.styles(), undrawn, about);
     for (figure, width) in drawn.iter().zip(["", "_wide"]) {
         draft.write(&format!("retention_savings{width}.svg"), figure.svg()?)?;
-        draft.write(&format!("retention_savings{width}.png"), figure.png()?)?;
+        let picture = format!("retention_savings{width}.png");
+        match options.png {
+            true => draft.write(&picture, figure.png()?)?,
+            false => draft.absent.push(picture),
+        }
     }
     for (name, chart) in charts {
-        match chart {
-            Ok(chart) => {
-                for (end, bytes) in chart.files()? {
-                    draft.write(&format!("{FIGURES}/{name}{end}"), bytes)?;
-                }
-            }
-            Err(_) => draft.absent.extend(figures::charts::ENDS.map(|end| format!("{FIGURES}/{name}{end}"))),
+        let files = chart.map_or_else(|_| Ok(Vec::new()), |chart| chart.files(options.png))?;
+        let is_there = |end: &&str| files.iter().any(|(of, _)| of == end);
+        let absent = figures::charts::ENDS.iter().filter(|end| !is_there(end));
+        draft.absent.extend(absent.map(|end| format!("{FIGURES}/{name}{end}")));
+        for (end, bytes) in files {
+            draft.write(&format!("{FIGURES}/{name}{end}"), bytes)?;
         }
     }
     for (name, page) in pages {

@@ -12,6 +12,7 @@ fn options() -> Options {
         claims: None,
         names: claims::tests::names(),
         share_safe: false,
+        png: true,
     }
 }
 
@@ -157,7 +158,7 @@ fn the_table_of_a_tiny_run_reads_like_this() {
         | truncate(last=5) @ turns(n=10)        | 62 % [53, 72] | 29 % [22, 35] | 34 % [27, 40] | 0.70 [0.63, 0.76] | 0.20 [0.19, 0.22] |             9 needs |
         | mask(keep_last=10) @ turns(n=10)      | 45 % [39, 51] | 21 % [16, 25] | 22 % [17, 26] | 0.84 [0.80, 0.87] | 0.60 [0.56, 0.65] |             5 needs |
         | random(b=0.2) @ turns(n=10) (control) | 54 % [47, 62] | 25 % [19, 30] | 28 % [23, 33] | 0.66 [0.59, 0.72] |              0.00 |             9 needs |
-        | full @ never (control)                |           0 % |           0 % |           0 % | 1.00 [0.73, 1.00] |         - no room |                   - |
+        | full @ never (control)                |           0 % |           0 % |           0 % | 1.00 [0.73, 1.00] |         - no room |             0 needs |
         | variant                        | sessions |                                             first error |
         | ------------------------------ | -------: | ------------------------------------------------------: |
         | truncate(last=5) @ turns(n=10) |        1 | 00000000000000000000000000000001: step 7: no such block |
@@ -304,6 +305,13 @@ fn figures_without_rows_are_left_out_and_told() {
         columns.contains("\n- figure heat: fewer than two strategies stand under more than one trigger\n"),
         "{columns}"
     );
+    let without = Options { png: false, ..options() };
+    write(dir.path(), &dir.path().join("report"), &without).unwrap();
+    let head = |end: &str| dir.path().join("report").join(format!("retention_savings{end}")).exists();
+    assert!(!at("forest_wide.png").exists() && at("forest_wide.svg").exists() && at("forest.csv").exists());
+    assert!(!head(".png") && !head("_wide.png") && head(".svg"));
+    let text = fs::read_to_string(dir.path().join("report/summary.md")).unwrap();
+    assert!(text.contains("each as .svg in two widths"), "{text}");
     // Controls are no rows of a forest; the one that is left is worse than the baseline.
     let csv = fs::read_to_string(at("forest.csv")).unwrap();
     let rows: Vec<&str> = csv.lines().skip(1).collect();

@@ -30,7 +30,7 @@ table! {
         pub step: Option<u32>,
         /// Tokens of the text.
         pub tokens: u32,
-        /// The text; null for a step that was copied whole: it stands in `steps`.
+        /// The text; null for a step that was copied whole: it stands in `steps`. As it is, with keys and personal data where the log has some.
         pub text: Option<String>,
         /// held: what else is known of it, JSON (of segments the fields of the seed; `importance_score` is as of `importance_timestamp`, and
         /// accesses after that are counted); recalled: which segment or note it is of, and its score; left: null.

@@ -16,7 +16,7 @@ table! {
         pub event: u32,
         /// Number of the item in its event, from 0.
         pub item: u32,
-        /// Its text, as it goes on.
+        /// Its text, as it goes on, without keys and personal data.
         pub text: Arc<str>,
         /// What it is taken for: goal, constraint, decision, fact, tool_output; of the others who wrote it: user, agent, tool.
         pub kind: Cow<'static, str>,

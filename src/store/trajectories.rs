@@ -20,9 +20,9 @@ table! {
         pub agent: Option<String>,
         /// Model as logged; null is unknown.
         pub model: Option<String>,
-        /// The task: an annotation, or the first user message.
+        /// The task: an annotation, or the first user message; in a run without keys and personal data.
         pub goal: Option<String>,
-        /// Constraints by annotation; empty is none known.
+        /// Constraints by annotation; empty is none known, and in a run.
         pub constraints: Vec<String>,
         /// Exit status as logged; null is unknown.
         pub outcome: Option<String>,
@@ -40,7 +40,7 @@ table! {
         pub n_segments: u32,
         /// Bytes of text over all steps.
         pub n_bytes: u64,
-        /// The `annotations` object of the annotated form, JSON; null where there is none.
+        /// The `annotations` object of the annotated form, JSON; null where there is none, and in a run.
         pub annotations: Option<String>,
         /// Session or task that started this run, as the log names it; null for a run of its own.
         pub parent: Option<String>,

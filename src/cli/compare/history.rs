@@ -28,6 +28,9 @@ struct Row {
     variant: String,
     score: String,
     margin: f64,
+    /// Its label on the night before, where that was another.
+    #[serde(default)]
+    variant_before: Option<String>,
     before: Option<f64>,
     now: Option<f64>,
     answer: String,
@@ -99,10 +102,14 @@ fn history(nights: Vec<String>, compared: &[Option<Night>]) -> History {
     let mut lines: BTreeMap<(&str, &str), Vec<Point>> = BTreeMap::new();
     for (i, night) in compared.iter().enumerate() {
         for row in night.iter().flat_map(|night| &night.rows) {
-            let points = lines.entry((&row.score, &row.variant)).or_default();
-            if let (true, Some(value), true) = (points.is_empty(), row.before, i > 0) {
+            // What was before is a point of the variant that it was, which is another line where that was called or set otherwise.
+            let before = row.variant_before.as_ref().unwrap_or(&row.variant);
+            let points = lines.entry((&row.score, before)).or_default();
+            let is_new = i > 0 && points.last().is_none_or(|point: &Point| point.night + 1 < i);
+            if let Some(value) = row.before.filter(|_| is_new) {
                 points.push(Point { night: i - 1, value, gate: None, worse: false });
             }
+            let points = lines.entry((&row.score, &row.variant)).or_default();
             if let Some(value) = row.now {
                 let gate = row.before.map(|before| before - row.margin);
                 points.push(Point { night: i, value, gate, worse: row.answer == "worse" });
@@ -114,5 +121,45 @@ fn history(nights: Vec<String>, compared: &[Option<Night>]) -> History {
         variant: variant.to_owned(),
         points,
     };
+    // Scores in the order of the gate, and not of the alphabet.
+    let rows = || compared.iter().flatten().flat_map(|night| &night.rows);
+    let place = |score: &str| rows().position(|row| row.score == score);
+    let mut lines: Vec<_> = lines.into_iter().filter(|(_, points)| !points.is_empty()).collect();
+    lines.sort_by_key(|((score, _), _)| place(score));
     History { nights, lines: lines.into_iter().map(line).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `a` is called `b` on the third night: its values stay under its own name.
+    #[test]
+    fn a_variant_that_was_called_otherwise_has_its_own_line() {
+        let row = |variant: &str, was: Option<&str>, before: f64, now: f64| Row {
+            variant: variant.to_owned(),
+            score: "need_retention".to_owned(),
+            margin: 0.05,
+            variant_before: was.map(str::to_owned),
+            before: Some(before),
+            now: Some(now),
+            answer: "not_worse".to_owned(),
+        };
+        let night = |row: Row| Some(Night { rows: vec![row], gone: Vec::new() });
+        let points = |compared: &[Option<Night>]| {
+            let nights = (1..=compared.len()).map(|n| format!("2026-01-0{n}-030000")).collect();
+            let of = |line: &Line| {
+                let points = line.points.iter().map(|point| (point.night, point.value)).collect::<Vec<_>>();
+                (line.variant.clone(), points)
+            };
+            history(nights, compared).lines.iter().map(of).collect::<Vec<_>>()
+        };
+        let two = [None, night(row("a", None, 0.9, 0.8)), night(row("b", Some("a"), 0.8, 0.5))];
+        let expected = |a: &[(usize, f64)], b: &[(usize, f64)]| {
+            vec![("a".to_owned(), a.to_vec()), ("b".to_owned(), b.to_vec())]
+        };
+        assert_eq!(points(&two), expected(&[(0, 0.9), (1, 0.8)], &[(2, 0.5)]));
+        // On the first night that was compared it is the name of before that has the value of before.
+        assert_eq!(points(&[None, night(row("b", Some("a"), 0.8, 0.5))]), expected(&[(0, 0.8)], &[(1, 0.5)]));
+    }
 }

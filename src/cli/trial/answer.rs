@@ -58,7 +58,7 @@ impl Answer<'_> {
                 "needs_lost_a_session": row.lost.map(|l| rounded(l.0)),
                 "needs_lost_a_session_interval": row.lost.and_then(|l| l.1).map(|(lo, hi)| [rounded(lo.max(0.0)), rounded(hi)]),
                 "needs_lost": rounded(row.lost_of.0), "needs": rounded(row.lost_of.1),
-                "worst_session": row.worst.as_ref().map(|w| &w.0), "worst_session_lost": row.worst.as_ref().map(|w| rounded(w.1)),
+                "worst_session": row.worst.as_ref().map(|w| &w.0), "worst_session_lost": row.worst.as_ref().map(|w| w.1),
                 "tokens_sent": rounded(row.tokens_of.0), "tokens_full": rounded(row.tokens_of.1), "compressions": row.n_events,
                 "cost": self.dollars(row.cost_of.0).map(rounded), "cost_full": self.dollars(row.cost_of.1).map(rounded),
                 "floor": self.variant(&row.variant).is_some_and(is_floor), "invariants_violated": row.n_violations,
@@ -265,7 +265,7 @@ impl Answer<'_> {
             None => format!("{} of {}", HumanCount(lost), HumanCount(of)),
         };
         // What rounds to none is none.
-        let worst = worst(row).map(|(id, lost)| format!("{} {lost:.0}", self.name(id)));
+        let worst = worst(row).map(|(id, lost)| format!("{} {lost}", self.name(id)));
         vec![
             self.policy(&row.variant),
             tokens,
@@ -417,9 +417,9 @@ impl Answer<'_> {
     }
 }
 
-/// The session that lost most, if it lost one whole need.
-fn worst(row: &BriefRow) -> Option<(&str, f64)> {
-    row.worst.as_ref().filter(|(_, lost)| *lost >= 0.5).map(|(id, lost)| (id.as_str(), *lost))
+/// The session that lost most, if any lost something.
+fn worst(row: &BriefRow) -> Option<(&str, u64)> {
+    row.worst.as_ref().map(|(id, lost)| (id.as_str(), *lost))
 }
 
 /// Needs lost a session, with the interval, where there are enough.

@@ -8,6 +8,7 @@ mod losses;
 mod plays;
 mod replays;
 mod rows;
+mod secrets;
 mod shelf;
 #[cfg(test)]
 mod tests;
@@ -176,7 +177,7 @@ impl<'a> Scene<'a> {
             retention::census(questions, &mut rows);
         }
         let mut made = UnitRows { cells: vec![rows::cell_row(&rows.ids, &run)], ..UnitRows::default() };
-        made.items = rows::item_rows(&rows.ids, &run);
+        made.items = rows::item_rows(&rows.ids, self.own, &run);
         if plan.contexts {
             made.contexts = rows::context_rows(&rows.ids, log, recipe, tokenizer, &run);
         }
@@ -196,7 +197,7 @@ impl<'a> Scene<'a> {
         tokenizer: &Tokenizer,
         rows: &mut Rows,
     ) -> anyhow::Result<(Run, Misses)> {
-        let (Prepared { log, questions, place, is_partner }, watch) = (self.own, &self.watch);
+        let (Prepared { log, questions, place, is_partner, .. }, watch) = (self.own, &self.watch);
         let variant = &rows.ids.0;
         let replay = || traced(log, recipe, tokenizer, &questions.needs);
         // A trace that nobody asks for is not kept.

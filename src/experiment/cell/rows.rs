@@ -8,8 +8,11 @@ use crate::replay::{Event, Recipe, Run};
 use crate::scores::CellIds;
 use crate::scores::money::{self, Tariff};
 use crate::store::{CellRow, ContextRow, EventRow, ItemRow, TimelineRow};
-use crate::strategies::Work;
+use crate::strategies::{Item, Work};
+use crate::text::redact::redact;
 use crate::text::tokens::Tokenizer;
+
+use super::Prepared;
 
 pub(super) fn cell_row((variant, trajectory): &CellIds, run: &Run) -> CellRow {
     CellRow {
@@ -46,7 +49,11 @@ pub(super) fn event_rows(
             turn: e.turn,
             trigger_kind: e.kind.into(),
             confidence: e.confidence,
-            details: (!e.details.is_empty()).then_some(e.details),
+            details: (!e.details.is_empty()).then(|| {
+                let mut details = e.details;
+                redact(&mut [&mut details]);
+                details
+            }),
             scope_start: e.turns.start,
             scope_end: e.turns.end,
             tokens_before: e.tokens_before,
@@ -69,18 +76,25 @@ pub(super) fn event_rows(
         .collect()
 }
 
-pub(super) fn item_rows((variant, trajectory): &CellIds, run: &Run) -> Vec<ItemRow> {
+pub(super) fn item_rows((variant, trajectory): &CellIds, own: &Prepared, run: &Run) -> Vec<ItemRow> {
     let items =
         run.events.iter().zip(0..).flat_map(|(e, event)| {
             e.work.items.iter().zip(0..).map(move |(item, number)| (event, number, item))
         });
+    let items: Vec<(u32, u32, &Item)> = items.collect();
+    if items.is_empty() {
+        return Vec::new();
+    }
+    let texts = own.secrets().hidden(&own.log, &items.iter().map(|(.., item)| *item).collect::<Vec<_>>());
     items
-        .map(|(event, number, item)| ItemRow {
+        .into_iter()
+        .zip(texts)
+        .map(|((event, number, item), text)| ItemRow {
             variant: Arc::clone(variant),
             trajectory: Arc::clone(trajectory),
             event,
             item: number,
-            text: Arc::clone(&item.text),
+            text,
             kind: item.kind.into(),
             step: item.source.as_ref().map(|s| s.0),
             start: item.source.as_ref().map(|s| s.1.start),

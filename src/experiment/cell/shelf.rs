@@ -1,11 +1,12 @@
 //! Trajectories ready for replay, and those kept for reuse.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::super::dataset::Dataset;
 use super::super::plan::Plan;
 use super::replays::Replays;
+use super::secrets::Secrets;
 use crate::context::log::Log;
 use crate::scores::retention::Questions;
 use crate::text::tokens::Tokenizer;
@@ -22,6 +23,8 @@ pub struct Prepared {
     pub(super) place: Option<usize>,
     /// Whether others have it for a partner.
     pub(super) is_partner: bool,
+    /// Looked for once a row has text of the log.
+    pub(super) secrets: OnceLock<Secrets>,
 }
 
 impl Prepared {
@@ -29,7 +32,11 @@ impl Prepared {
     /// The log cannot be replayed as it was sent.
     pub fn new(log: Log, reference_tails: &[u32], tokenizer: &Tokenizer) -> anyhow::Result<Self> {
         let questions = Questions::of(&log, reference_tails, tokenizer)?;
-        Ok(Prepared { log, questions, place: None, is_partner: false })
+        Ok(Prepared { log, questions, place: None, is_partner: false, secrets: OnceLock::new() })
+    }
+
+    pub(super) fn secrets(&self) -> &Secrets {
+        self.secrets.get_or_init(|| Secrets::of(&self.log))
     }
 
     pub(super) fn load(data: &Dataset, plan: &Plan, index: usize, is_bridged: bool) -> anyhow::Result<Self> {

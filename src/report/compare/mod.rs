@@ -76,6 +76,8 @@ pub struct Row {
     pub score: &'static str,
     pub margin: f64,
     pub label: String,
+    /// Its label in the base, where that is another.
+    pub label_before: Option<String>,
     pub base: Option<f64>,
     pub new: Option<f64>,
     /// New - base, with its 95 % interval.
@@ -293,6 +295,7 @@ fn pair(base: &[Trajectory], new: &[Trajectory]) -> (Sessions, Vec<Option<u32>>)
 struct Beside<'a> {
     rule: &'a Rule,
     label: &'a str,
+    label_before: Option<&'a str>,
     of: differences::Comparison,
     gain: Resampled,
     is_same: bool,
@@ -302,7 +305,7 @@ struct Beside<'a> {
 
 impl<'a> Beside<'a> {
     /// None where the rule does not mean the variant, or it lacks the score.
-    fn of(rule: &'a Rule, base: &Line, new: &'a Line, lines: &Lines) -> Option<Self> {
+    fn of(rule: &'a Rule, base: &'a Line, new: &'a Line, lines: &Lines) -> Option<Self> {
         if !rule.is_of(&new.label, &new.strategy, is_choice(new)) {
             return None;
         }
@@ -316,7 +319,8 @@ impl<'a> Beside<'a> {
         let gain = if rule.sign() < 0.0 { Resampled::combine(&[(-1.0, &gain)]) } else { gain };
         let is_same = lines.is_same(base, new, rule.score.name, &both);
         let clusters = lines.series(new, rule.score.name, None).clusters;
-        Some(Beside { rule, label: &new.label, of, gain, is_same, clusters })
+        let label_before = Some(base.label.as_str()).filter(|label| *label != new.label);
+        Some(Beside { rule, label: &new.label, label_before, of, gain, is_same, clusters })
     }
 
     fn row(&self, answer: Answer, p_holm: Option<f64>, options: &Options) -> Row {
@@ -324,6 +328,7 @@ impl<'a> Beside<'a> {
             score: self.rule.score.name,
             margin: self.rule.margin,
             label: self.label.to_owned(),
+            label_before: self.label_before.map(str::to_owned),
             base: self.of.baseline_value,
             new: self.of.value,
             difference: self.of.difference.clone(),

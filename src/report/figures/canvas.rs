@@ -6,6 +6,7 @@
 //! Arial and Helvetica): no system font is needed, and an SVG viewer that lacks it falls back on
 //! one whose letters are as wide, so labels keep clear of each other there too.
 
+use std::cell::Cell;
 use std::io::Cursor;
 use std::path::Path;
 use std::sync::Once;
@@ -37,6 +38,11 @@ const PNG_DPI: f64 = 300.0;
 const SUPERSAMPLING: [u32; 2] = [4, 2];
 /// Pixels of a wide one.
 const WIDE: u32 = 1_700;
+
+thread_local! {
+    /// Of the last drawing: a report has some twenty, and memory that is asked for anew costs as much as drawing in it.
+    static PIXELS: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 pub(crate) type XY = (f64, f64);
 
@@ -160,7 +166,9 @@ impl Canvas {
         let (width, height) = self.pixels(PNG_DPI / 72.0);
         let finer = SUPERSAMPLING[usize::from(width > WIDE)];
         let fine = (width * finer, height * finer);
-        let mut pixels = vec![255_u8; fine.0 as usize * fine.1 as usize * 3];
+        let mut pixels = PIXELS.take();
+        pixels.clear();
+        pixels.resize(fine.0 as usize * fine.1 as usize * 3, 255);
         {
             let mut backend = BitMapBackend::with_buffer(&mut pixels, fine);
             let unit = PNG_DPI / 72.0 * f64::from(finer);
@@ -169,6 +177,7 @@ impl Canvas {
             backend.present().context("cannot draw the PNG")?;
         }
         let small = shrink(&pixels, fine.0 as usize, finer as usize);
+        PIXELS.set(pixels);
         let mut file = Cursor::new(Vec::new());
         let (colours, form) = (image::ColorType::Rgb8, image::ImageOutputFormat::Png);
         image::write_buffer_with_format(&mut file, &small, width, height, colours, form)
@@ -274,6 +283,20 @@ pub(crate) fn fitted(text: &str, size: f64, width: f64) -> String {
     String::new()
 }
 
+/// The same for names, which differ in their ends more than in the middle: that goes.
+pub(crate) fn fitted_name(name: &str, size: f64, width: f64) -> String {
+    if text_width(name, size) <= width {
+        return name.to_owned();
+    }
+    let all: Vec<char> = name.chars().collect();
+    let cut = |kept: usize| {
+        let (head, tail) = (&all[..kept.div_ceil(2)], &all[all.len() - kept / 2..]);
+        [head, &['\u{2026}'], tail].concat().into_iter().collect::<String>()
+    };
+    let fits = |name: &String| text_width(name, size) <= width;
+    (1..all.len()).rev().map(cut).find(fits).unwrap_or_default()
+}
+
 /// `text` in lines no wider than `width`, broken at spaces (not at no-break spaces); a longer word is cut.
 pub(crate) fn wrapped(text: &str, size: f64, width: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -320,20 +343,18 @@ fn base64(bytes: &[u8]) -> String {
 
 /// Means of squares of `by` pixels, RGB.
 fn shrink(pixels: &[u8], width: usize, by: usize) -> Vec<u8> {
-    let (columns, rows) = (width / by, pixels.len() / 3 / width / by);
-    let mut out = Vec::with_capacity(columns * rows * 3);
-    let n = (by * by) as u32;
-    for row in 0..rows {
-        for column in 0..columns {
-            for channel in 0..3 {
-                let mut sum = 0;
-                for y in row * by..(row + 1) * by {
-                    for x in column * by..(column + 1) * by {
-                        sum += u32::from(pixels[(y * width + x) * 3 + channel]);
-                    }
-                }
-                out.push(((sum + n / 2) / n) as u8);
-            }
+    let (line, n) = (3 * width, (by * by) as u16);
+    let mut out = Vec::with_capacity(pixels.len() / by / by);
+    let mut sums = vec![0_u16; line];
+    for rows in pixels.chunks_exact(by * line) {
+        // Lines are added up whole, which the processor does many numbers at a time.
+        sums.fill(0);
+        for row in rows.chunks_exact(line) {
+            sums.iter_mut().zip(row).for_each(|(sum, &pixel)| *sum += u16::from(pixel));
+        }
+        for square in sums.chunks_exact(3 * by) {
+            let of = |channel: usize| square.iter().skip(channel).step_by(3).sum::<u16>();
+            out.extend([0, 1, 2].map(|channel| ((of(channel) + n / 2) / n) as u8));
         }
     }
     out
@@ -374,6 +395,11 @@ mod tests {
 
     #[test]
     fn long_text_is_cut_to_its_width() {
+        let names = ["command(kept_share=0.1,program=one.py)", "command(kept_share=0.1,program=two.py)"]
+            .map(|name| fitted_name(name, 7.0, 70.0));
+        assert!(names[0] != names[1] && names.iter().all(|name| text_width(name, 7.0) <= 70.0), "{names:?}");
+        assert!(names[0].starts_with("command") && names[0].ends_with("one.py)"), "{names:?}");
+        assert_eq!(fitted_name("short", 7.0, 50.0), "short");
         assert_eq!(fitted("short", 7.0, 50.0), "short");
         let cut = fitted("a very long label indeed", 7.0, 40.0);
         assert!(cut.ends_with('\u{2026}') && text_width(&cut, 7.0) <= 40.0, "{cut}");

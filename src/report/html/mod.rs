@@ -55,8 +55,10 @@ pub(super) fn page(
     let find = |name: &str| tables.iter().find(|table| table.name == name);
     let controls: Vec<bool> = summary.rows.iter().map(|row| row.control).collect();
     let worst = |row: &VariantSummary| {
-        let (session, lost) = row.lost.worst.filter(|(_, lost)| *lost > 0.0)?;
-        Some(json!({ "session": run.trajectories[session as usize].id, "lost": lost }))
+        let of = row.lost.worst?;
+        Some(
+            json!({ "session": run.trajectories[of.trajectory as usize].id, "lost": of.lost, "counted": of.is_counted }),
+        )
     };
     let labels: Vec<(&str, bool)> =
         summary.rows.iter().map(|row| (row.label.as_str(), row.strategy == FULL)).collect();
@@ -72,10 +74,10 @@ pub(super) fn page(
     let order: Vec<usize> = summary.rows.iter().map(rank).collect();
     let mut columns = serde_json::Map::new();
     for name in ["summary", "by_format"] {
-        columns.extend(find(name).map(|table| (name.to_owned(), as_json(table, &|_| true))));
+        columns.extend(find(name).map(|table| (name.to_owned(), as_json(table, FINE - 4, &|_| true))));
     }
     if let Some(strata) = find("strata") {
-        columns.insert("strata".to_owned(), as_json(strata, &divides(strata, summary.tail())));
+        columns.insert("strata".to_owned(), as_json(strata, 0, &divides(strata, summary.tail())));
     }
     let night = Night::read(folder)?;
     let data = json!({
@@ -90,8 +92,8 @@ pub(super) fn page(
         "how": format!(
             "Needs kept: the share of what the agent used later, and had last seen more than {} turns before, that still stood in its \
              prompt; hover over it for the count of needs (in the share those of one action weigh 1 together). Efficiency: where that lies between random lines (0) and those that later needs ask for (1), of as many tokens. \
-             Worst session: the one that loses most needs, and how many. A dash is undefined, never 0: hover over it for the reason.",
-            summary.tail()
+             Worst session: the one that loses most needs, and how many{}. A dash is undefined, never 0: hover over it for the reason.",
+            summary.tail(), summary.at_least().replace('*', "")
         ),
         "foot": format!(
             "trajpress {}. A cluster of the statistics is {}. All scores stand in summary.csv and strata.csv beside this page.",
@@ -147,8 +149,9 @@ fn parts(summary: &Summary) -> Value {
         of.counted
             .map_or_else(|| of.in_short().to_owned(), |counted| format!("{} of {}", counted.kept, counted.n))
     };
-    let estimate =
-        |of: &Estimate| json!([rounded(of.value, 4), rounded(of.lo(), 4), rounded(of.hi(), 4), instead(of)]);
+    let estimate = |of: &Estimate| {
+        json!([rounded(of.value, FINE), rounded(of.lo(), FINE), rounded(of.hi(), FINE), instead(of)])
+    };
     let part = |(i, part): (usize, &Part)| {
         let of = |row: &VariantSummary| row.parts[i].iter().map(estimate).collect::<Vec<_>>();
         json!({
@@ -170,8 +173,12 @@ fn figure(chart: &Chart) -> Value {
     })
 }
 
-/// Columns with their documentation; words of a column once. Numbers have the decimals of the csv.
-fn as_json(table: &Table, is_shown: &dyn Fn(usize) -> bool) -> Value {
+/// Decimals of what stands beside the sentence, which has them all: the page rounds what it shows, and what is rounded twice can be
+/// another figure than what is rounded once.
+const FINE: usize = 8;
+
+/// Columns with their documentation; words of a column once. Numbers have the decimals of the csv, or so many more.
+fn as_json(table: &Table, finer: usize, is_shown: &dyn Fn(usize) -> bool) -> Value {
     let rows: Vec<usize> = (0..table.n_rows()).filter(|&row| is_shown(row)).collect();
     let column = |column: &Column| {
         let mut words: Vec<String> = Vec::new();
@@ -191,7 +198,7 @@ fn as_json(table: &Table, is_shown: &dyn Fn(usize) -> bool) -> Value {
             Cells::Count(all) => rows.iter().map(|&row| json!(all[row])).collect(),
             Cells::Flag(all) => rows.iter().map(|&row| json!(all[row])).collect(),
             Cells::Number(all, decimals) => {
-                rows.iter().map(|&row| json!(rounded(all[row], *decimals))).collect()
+                rows.iter().map(|&row| json!(rounded(all[row], decimals + finer))).collect()
             }
         };
         let words = matches!(column.cells, Cells::Text(_)).then_some(words);

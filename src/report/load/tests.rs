@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::report::statistics::synthetic;
-use crate::store::SampleRow;
+use crate::store::{SampleRow, TimelineRow};
 
 #[test]
 fn strata_have_one_spelling() {
@@ -80,4 +80,37 @@ fn a_session_of_a_sample_counts_for_those_it_stands_for() {
     );
     let other = Run::open(dir.path(), Population::Other).unwrap();
     assert!(other.drawn.iter().all(|of| !of.is_of_corpus()) && other.trajectories[23].weight == 10.0);
+}
+
+/// Prompts of 100 and 200 tokens, each 2 by the provider's count, beside 50 and 70 that the log does not show: 250 and 470, and 10
+/// written. Of the second the cache serves what stood in the first, unless it is gone.
+#[test]
+fn prompts_are_paid_by_the_providers_count() {
+    let dir = tempfile::tempdir().unwrap();
+    synthetic::write_run(dir.path(), &synthetic::TINY, 1, 1);
+    let run = Run::open(dir.path(), Population::Other).unwrap();
+    let prices = run.prices.as_ref().unwrap();
+    let paid = |cache_expired: bool| {
+        let row = |decision: u32| TimelineRow {
+            variant: run.variants[0].variant.as_str().into(),
+            trajectory: run.trajectories[0].id.as_str().into(),
+            decision,
+            tokens_full: 100 + 100 * u64::from(decision),
+            cached_full: 100 * u64::from(decision),
+            output_tokens: 10,
+            unseen_tokens: Some(50 + 20 * u64::from(decision)).into(),
+            token_factor: Some(2.0).into(),
+            cache_expired: cache_expired && decision > 0,
+            ..TimelineRow::default()
+        };
+        let mut writer = store::TableWriter::create(&file::<TimelineRow>(dir.path()), 1 << 20).unwrap();
+        writer.push([row(0), row(1)]).unwrap();
+        writer.finish().unwrap();
+        run.decisions(None).unwrap().spent[0].paid_full
+    };
+    let of = |read: f64, written: f64| {
+        [prices.cache_read * read, prices.cache_write * written, prices.output * 40.0]
+    };
+    assert_eq!(paid(false), of(250.0, 250.0 + 220.0));
+    assert_eq!(paid(true), of(0.0, 250.0 + 470.0));
 }

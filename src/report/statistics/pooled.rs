@@ -112,6 +112,15 @@ impl Score {
     }
 }
 
+/// The trajectory that lost most.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Worst {
+    pub(crate) trajectory: u32,
+    /// Items, each counted once; where nobody counted them, the fewest that there can be.
+    pub(crate) lost: u64,
+    pub(crate) is_counted: bool,
+}
+
 /// The scores of a variant, or of a part of its trajectories, ready to be pooled.
 pub(crate) struct Scores<'a> {
     pub(crate) sets: &'a Sets,
@@ -242,7 +251,9 @@ impl Scores<'_> {
         let rows = self.get(metric, stratum);
         let mut lost = vec![(0.0, 0); self.clusters.len()];
         for row in rows {
-            lost[row.trajectory as usize] = (row.lost(), row.n);
+            // A count is of one session, which stands for as many as it weighs; a weight has that in it.
+            let stands_for = if row.n_kept.is_some() { self.weights[row.trajectory as usize] } else { 1.0 };
+            lost[row.trajectory as usize] = (stands_for * row.lost(), row.n);
         }
         let sessions = (0..).zip(lost).filter(|(i, _)| self.only.is_none_or(|only| only[*i as usize]));
         let sessions = sessions.map(|(trajectory, (lost, n))| {
@@ -261,13 +272,18 @@ impl Scores<'_> {
         rows.map(Score::lost_of).fold((0.0, 0.0), |all, (lost, of)| (all.0 + lost, all.1 + of))
     }
 
-    /// The trajectory that lost most, and how much.
-    pub(crate) fn worst(&self, metric: &str, stratum: &str) -> Option<(u32, f64)> {
+    /// The trajectory that lost most, which may be nothing; none where no item was asked for.
+    pub(crate) fn worst(&self, metric: &str, stratum: &str) -> Option<Worst> {
         let rows = self.get(metric, stratum).iter();
         let rows = rows.filter(|s| self.only.is_none_or(|only| only[s.trajectory as usize]));
-        let lost = rows.map(|s| (s.trajectory, s.lost() / self.weights[s.trajectory as usize]));
-        let lost = lost.filter(|(_, lost)| *lost > 0.0);
-        lost.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))
+        let lost = rows.filter_map(|s| {
+            let weight = (1.0 - s.value?) * s.weight / self.weights[s.trajectory as usize];
+            let counted = s.kept().map(|kept| s.n.saturating_sub(kept));
+            // No item weighs more than 1, so there are at least as many.
+            let lost = counted.unwrap_or((weight - 1e-6).ceil().max(0.0) as u64);
+            Some(Worst { trajectory: s.trajectory, lost, is_counted: counted.is_some() })
+        });
+        lost.max_by(|a, b| a.lost.cmp(&b.lost).then(b.trajectory.cmp(&a.trajectory)))
     }
 
     /// The pooled value alone, which costs no resampling.

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use super::pages::{METHOD, Page, shown};
 use super::summary::{Summary, VariantSummary, metric};
 use crate::report::statistics::estimate::Estimate;
+use crate::report::statistics::pooled::Worst;
 use crate::report::tables::{Table, fixed, markdown};
 use crate::scores::money::{COST_SAVINGS, COST_SAVINGS_UNCACHED, TOKEN_SAVINGS, TOKEN_SAVINGS_BILLED};
 use crate::text::escape;
@@ -20,7 +21,7 @@ impl Summary {
         &self,
         sentence: &str,
         pages: &[(&str, Result<Page, String>)],
-        figures: &[(&str, Option<String>)],
+        (figures, png): (&[(&str, Option<String>)], bool),
     ) -> String {
         let mut out = format!(
             "# Summary\n\n**{}**\n\n{} variants over {} logged sessions. A variant says how the agent's context is compressed, and \
@@ -44,7 +45,7 @@ impl Summary {
         out += &self.not_sent();
         out += &self.bridge();
         out += &self.excluded();
-        out += &read_on(pages, figures);
+        out += &read_on(pages, figures, png);
         escape::page(&out)
     }
 
@@ -78,8 +79,7 @@ impl Summary {
                 let mut cells = vec![format!("{}{mark}", row.label)];
                 cells.extend(shares.iter().map(|&(_, at)| percent(&row.estimates[at])));
                 cells.extend([needs, between].map(|at| share(&row.estimates[at])));
-                let worst = row.lost.worst.filter(|(_, lost)| *lost > 0.0);
-                cells.push(worst.map_or_else(|| "-".to_owned(), |(_, lost)| needs_of(lost)));
+                cells.push(row.lost.worst.map_or_else(|| "-".to_owned(), needs_of));
                 cells
             })
             .collect();
@@ -112,7 +112,7 @@ impl Summary {
              with the provider's prompt cache; below 0 it costs more. *Needs kept*: of what the agent used later, and had last seen \
              more than {} turns before, the share that still stood in its prompt with words around it that say what it is; `3 of 7` \
              needs, each counted once, where there are too few (under 30, or of too few sources) for a share. (In a share those of one action weigh 1 together.) *Random 0, best 1*: whether that is more than luck; \
-             random lines of as many tokens reach 0, a choice that knows the future 1{}. *Worst session*: the one that loses most. \
+             random lines of as many tokens reach 0, a choice that knows the future 1{}. *Worst session*: the one that loses most{}. \
              *Beaten*: another variant saves and keeps at least as much. *Control*: nobody would run it; it is there to be compared \
              with. `-` is undefined, never 0: *few sources*, what there is comes from fewer than 4 independent sources of one size; *no room*, \
              random lines do as well as the best choice, or nearly (*room unsure*: perhaps); `nulls` of summary.csv says more. In brackets: the 95 % interval, of {}; a cluster \
@@ -127,9 +127,20 @@ impl Summary {
                 " (in {} of the sessions luck was better, and is the 1)",
                 fixed(share, 4)
             )),
+            self.at_least(),
             self.population.name(),
             self.cluster()
         )
+    }
+
+    /// What *at least* means in the last column, where it stands there.
+    pub(crate) fn at_least(&self) -> &'static str {
+        let is_weighed =
+            |row: &VariantSummary| row.lost.worst.is_some_and(|of| of.lost > 0 && !of.is_counted);
+        match self.main_rows().any(is_weighed) {
+            true => " (*at least*: these rows have the weight of its needs, and not their count)",
+            false => "",
+        }
     }
 
     /// How often the definition of a need is wrong, where the logs tell.
@@ -290,14 +301,15 @@ fn share(of: &Estimate) -> String {
     }
 }
 
-/// `4 needs`.
-fn needs_of(lost: f64) -> String {
-    let n = fixed(lost, 0);
-    if n == "1" { "1 need".to_owned() } else { format!("{n} needs") }
+/// `4 needs`, or `4 needs at least` where a row has their weight and not their count.
+fn needs_of(worst: Worst) -> String {
+    let needs = if worst.lost == 1 { "need" } else { "needs" };
+    let least = if worst.is_counted || worst.lost == 0 { "" } else { " at least" };
+    format!("{} {needs}{least}", worst.lost)
 }
 
 /// Where to read on.
-fn read_on(pages: &[(&str, Result<Page, String>)], figures: &[(&str, Option<String>)]) -> String {
+fn read_on(pages: &[(&str, Result<Page, String>)], figures: &[(&str, Option<String>)], png: bool) -> String {
     let mut out = String::from(
         "## Read on\n\n- report.html: all of it for a browser, with the figures and a page a variant\n",
     );
@@ -309,7 +321,8 @@ fn read_on(pages: &[(&str, Result<Page, String>)], figures: &[(&str, Option<Stri
     let drawn: Vec<&str> = figures.iter().filter(|(_, why)| why.is_none()).map(|(name, _)| *name).collect();
     if !drawn.is_empty() {
         out += &format!(
-            "- figures, each as .svg and .png in two widths with its numbers as .csv: {}\n",
+            "- figures, each as .svg{} in two widths with its numbers as .csv: {}\n",
+            if png { " and .png" } else { "" },
             drawn.join(", ")
         );
     }

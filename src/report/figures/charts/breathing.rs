@@ -13,6 +13,8 @@ pub(super) const ENTRY: Entry = Entry { name: "breathing", chart };
 
 /// More lines would hide each other.
 const MOST: usize = 3;
+/// Points of a page below which one line covers another.
+const LINES_APART: f64 = 1.5;
 /// Of what would have been sent with nothing compressed.
 const UNCOMPRESSED: Colour = Colour(0x99, 0x99, 0x99);
 
@@ -128,5 +130,42 @@ fn draw(width: f64, all: &[Breath]) -> Canvas {
     let mut lines = vec![series("nothing compressed", nothing())];
     lines.extend(all.iter().map(|of| series(of.name, of.style)));
     canvas.height = plot::key_of(&mut canvas, end, std::slice::from_ref(&lines));
+    // What another line covers is said to be there.
+    let covers = |one: &Breath, other: &Breath| {
+        let pairs = || path(one, |d| d.sent).into_iter().zip(path(other, |d| d.sent));
+        one.decisions.len() == other.decisions.len() && pairs().all(|(a, b)| (a.1 - b.1).abs() < LINES_APART)
+    };
+    let strategy = |of: &Breath| of.name.split(['(', ' ']).next().unwrap_or_default().to_owned();
+    let covered = all.iter().enumerate().filter_map(|(i, of)| {
+        let over = all[i + 1..].iter().rfind(|other| covers(of, other))?;
+        Some(format!("{} lies under {}", strategy(of), strategy(over)))
+    });
+    let covered: Vec<String> = covered.collect();
+    if !covered.is_empty() {
+        let end = canvas.height;
+        canvas.height = plot::note(&mut canvas, end, &covered.join("; "));
+    }
     canvas
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::figures::marker::of_lines;
+
+    #[test]
+    fn a_line_under_another_is_told() {
+        let decisions = |sent: u64| -> Vec<Decision> {
+            (0..9)
+                .map(|turn| Decision { turn, n_events: 0, full: 90_000, sent: sent * u64::from(turn) })
+                .collect()
+        };
+        let (low, same, high) = (decisions(1_000), decisions(1_010), decisions(9_000));
+        let style = of_lines(&["a"], &Default::default())[0];
+        let of = |name: &'static str, decisions| Breath { name, style, decisions };
+        let all =
+            [of("mask(n=1) @ t", &low[..]), of("hindsight @ t", &high[..]), of("truncate @ t", &same[..])];
+        let svg = draw(plot::WIDTHS[0], &all).svg().unwrap();
+        assert!(svg.contains("mask lies under truncate") && svg.matches("lies under").count() == 1, "{svg}");
+    }
 }

@@ -4,9 +4,12 @@
 
 use super::plot::{self, LINE, SIZE, Scale, bar, dashed, is_wide, sheet};
 use super::{Chart, Entry, Input};
-use crate::report::figures::canvas::{Anchor, BLUE, CAP_EM, Canvas, Colour, INK, Mark, fitted, text_width};
+use crate::report::figures::canvas::{
+    Anchor, BLUE, CAP_EM, Canvas, Colour, INK, Mark, fitted, fitted_name, text_width,
+};
 use crate::report::figures::labels::Rect;
 use crate::report::figures::marker::{COLOURS, GREY};
+use crate::report::statistics::estimate::ALIKE;
 use crate::report::tables::differences::SHADOW;
 use crate::report::tables::{Table, fixed};
 use crate::scores::retention::NEED_RETENTION;
@@ -31,24 +34,21 @@ struct Row {
     name: String,
     value: f64,
     interval: Option<(f64, f64)>,
+    /// Whether it has no interval because all clusters say the same, which is the surest case.
+    all_agree: bool,
 }
 
-impl Row {
-    /// What the interval says of the margin.
-    fn answer(&self) -> &'static str {
-        match self.interval {
-            Some((_, hi)) if hi < 0.0 => "worse",
-            Some((lo, _)) if lo > -MARGIN => "not worse",
-            _ => "cannot tell",
-        }
-    }
+const ANSWERS: [(&str, Colour); 3] = [("not worse", BLUE), ("worse", COLOURS[1]), ("cannot tell", GREY)];
 
-    fn colour(&self) -> Colour {
-        match self.answer() {
-            "worse" => COLOURS[1],
-            "not worse" => BLUE,
-            _ => GREY,
-        }
+impl Row {
+    /// What is said of the margin, and its colour: by the interval, never by the side of 0 that the value is on.
+    fn answer(&self) -> (&'static str, Colour) {
+        let interval = self.interval.or(self.all_agree.then_some((self.value, self.value)));
+        ANSWERS[match interval {
+            Some((_, hi)) if hi < 0.0 => 1,
+            Some((lo, _)) if lo > -MARGIN => 0,
+            _ => 2,
+        }]
     }
 }
 
@@ -83,11 +83,12 @@ struct Pair<'t> {
     than: &'t str,
     value: f64,
     interval: Option<(f64, f64)>,
+    all_agree: bool,
 }
 
 fn pairs(table: &Table) -> Vec<Pair<'_>> {
-    let [metric, trigger, of, than] =
-        ["metric", "trigger", "label", "baseline"].map(|name| Chart::words(table, name));
+    let [metric, trigger, of, than, nulls] =
+        ["metric", "trigger", "label", "baseline", "nulls"].map(|name| Chart::words(table, name));
     let [value, lo, hi] =
         ["difference", "difference_lo", "difference_hi"].map(|name| Chart::numbers(table, name));
     let pair = |row: usize| {
@@ -100,6 +101,7 @@ fn pairs(table: &Table) -> Vec<Pair<'_>> {
             than,
             value: value[row]?,
             interval,
+            all_agree: nulls[row].as_deref().is_some_and(|why| why.starts_with(ALIKE)),
         })
     };
     (0..metric.len()).filter_map(pair).collect()
@@ -124,7 +126,7 @@ fn groups(input: &Input) -> Vec<Group> {
             }
             let sign = if turned { -1.0 } else { 1.0 };
             let interval = pair.interval.map(|(lo, hi)| if turned { (-hi, -lo) } else { (lo, hi) });
-            Some(Row { name: short(name), value: sign * pair.value, interval })
+            Some(Row { name: short(name), value: sign * pair.value, interval, all_agree: pair.all_agree })
         };
         let mut rows: Vec<Row> = under.iter().filter_map(row).collect();
         rows.sort_by(|a, b| b.value.total_cmp(&a.value));
@@ -147,17 +149,22 @@ fn data(groups: &[Group]) -> Table {
     t.fraction("lo", "lower end of the 95 % interval", rows.iter().map(|(_, row)| Some(row.interval?.0)));
     t.fraction("hi", "upper end", rows.iter().map(|(_, row)| Some(row.interval?.1)));
     t.fraction("margin", "a loss that nobody minds", rows.iter().map(|_| Some(MARGIN)));
-    t.text("answer", "what the interval says of the margin", rows.iter().map(|(_, row)| text(row.answer())));
+    t.text(
+        "answer",
+        "what the interval says of the margin",
+        rows.iter().map(|(_, row)| text(row.answer().0)),
+    );
     t
 }
 
 fn draw(width: f64, groups: &[Group]) -> Canvas {
     let mut canvas = sheet(width, "Differences in needs kept, with 95 % intervals and the margin");
     let rows = || groups.iter().flat_map(|group| &group.rows);
-    let numbers = if is_wide(width) { 78.0 } else { 0.0 };
+    let numbers: f64 = if is_wide(width) { 78.0 } else { 0.0 };
     let longest = rows().map(|row| text_width(&row.name, SIZE)).fold(0.0, f64::max);
     let names = longest.min(0.5 * width) + 6.0;
-    let (left, right) = (names, width - numbers - 2.0);
+    // Half of the last label of the axis has room.
+    let (left, right) = (names, width - numbers.max(9.0) - 2.0);
     let ends = rows().flat_map(|row| row.interval.map_or([row.value; 2], |(lo, hi)| [lo, hi]));
     let scale = Scale::around(ends.chain([0.0, -1.2 * MARGIN, MARGIN]));
     let x = |value: f64| left + scale.share(value) * (right - left);
@@ -173,9 +180,9 @@ fn draw(width: f64, groups: &[Group]) -> Canvas {
         canvas.text((0.5, top + LINE - 1.5), Anchor::Start, SIZE, GREY, &fitted(&head, SIZE, width - 1.0));
         top += LINE + 3.0;
         for row in &group.rows {
-            let (middle, colour) = (top + LINE / 2.0, row.colour());
+            let (middle, colour) = (top + LINE / 2.0, row.answer().1);
             let base = middle + CAP_EM * SIZE / 2.0;
-            canvas.text((0.5, base), Anchor::Start, SIZE, INK, &fitted(&row.name, SIZE, names - 4.0));
+            canvas.text((0.5, base), Anchor::Start, SIZE, INK, &fitted_name(&row.name, SIZE, names - 4.0));
             if let Some((lo, hi)) = row.interval {
                 canvas.line(&[(x(lo), middle), (x(hi), middle)], 0.9, colour);
             }
@@ -197,8 +204,10 @@ fn draw(width: f64, groups: &[Group]) -> Canvas {
         }
     }
     canvas.text((right, bottom + 20.0), Anchor::End, SIZE, INK, "difference in needs kept: right is better");
-    canvas.height =
-        plot::note(&mut canvas, bottom + 22.0, &format!("dashed: a loss of {MARGIN}, the margin"));
+    let is_there = |(word, _): &(&str, Colour)| rows().any(|row| row.answer().0 == *word);
+    let answers: Vec<(Colour, &str)> = ANSWERS.into_iter().filter(is_there).map(|(w, c)| (c, w)).collect();
+    let end = plot::swatches(&mut canvas, bottom + 22.0, &answers);
+    canvas.height = plot::note(&mut canvas, end, &format!("dashed: a loss of {MARGIN}, the margin"));
     canvas
 }
 
@@ -207,4 +216,31 @@ fn told(row: &Row) -> String {
     let signed = |x: f64| format!("{}{}", if fixed(x, 2).starts_with('-') { "" } else { "+" }, fixed(x, 2));
     let value = signed(row.value);
     row.interval.map_or(value.clone(), |(lo, hi)| format!("{value} [{}, {}]", signed(lo), signed(hi)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_those_of_the_answers() {
+        let row = |value: f64, interval, all_agree| Row { name: "a".to_owned(), value, interval, all_agree };
+        let answer = |value: f64, interval| row(value, interval, false).answer();
+        assert_eq!(answer(-0.01, Some((-0.04, 0.02))), ("not worse", BLUE), "whichever side of 0 it is on");
+        assert_eq!(answer(0.01, Some((-0.09, 0.11))), ("cannot tell", GREY));
+        assert_eq!(answer(-0.10, Some((-0.30, 0.10))), ("cannot tell", GREY));
+        assert_eq!(answer(-0.02, Some((-0.03, -0.01))), ("worse", COLOURS[1]));
+        assert_eq!(answer(-0.50, None), ("cannot tell", GREY), "too few");
+        // Where all clusters say the same there is no interval, and no doubt.
+        assert_eq!(row(-0.50, None, true).answer().0, "worse");
+        assert_eq!(row(0.0, None, true).answer().0, "not worse");
+        // The key has the answers that are there, and no others.
+        let groups = [Group {
+            trigger: "t".to_owned(),
+            baseline: "b".to_owned(),
+            rows: vec![row(-0.1, Some((-0.2, -0.05)), false)],
+        }];
+        let svg = draw(plot::WIDTHS[0], &groups).svg().unwrap();
+        assert!(svg.contains("worse") && !svg.contains("cannot tell") && !svg.contains("not worse"), "{svg}");
+    }
 }

@@ -62,7 +62,7 @@ impl History {
             let canvas = self.draw(width, &shown, variants.len() - shown.len());
             Canvas { height: (canvas.height + 3.0).ceil(), ..canvas }
         });
-        files(&drawn, &self.data())
+        files(&drawn, &self.data(), true)
     }
 
     fn data(&self) -> Table {

@@ -82,15 +82,17 @@ impl Chart {
     }
 
     /// Its files, by their names' ends.
-    pub(crate) fn files(&self) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
-        files(&self.drawn, &self.data)
+    pub(crate) fn files(&self, png: bool) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+        files(&self.drawn, &self.data, png)
     }
 }
 
 /// The files of a drawing in two widths: pictures, and the numbers in it.
-pub(crate) fn files(drawn: &[Canvas; 2], data: &Table) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+pub(crate) fn files(drawn: &[Canvas; 2], data: &Table, png: bool) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     let pictures = drawn.par_iter().zip(["", "_wide"]).map(|(canvas, width)| -> anyhow::Result<_> {
-        Ok([(format!("{width}.svg"), canvas.svg()?.into_bytes()), (format!("{width}.png"), canvas.png()?)])
+        let svg = (format!("{width}.svg"), canvas.svg()?.into_bytes());
+        let picture = png.then(|| Ok::<_, anyhow::Error>((format!("{width}.png"), canvas.png()?)));
+        Ok([Some(svg), picture.transpose()?].into_iter().flatten())
     });
     let pictures: Vec<_> = pictures.collect::<anyhow::Result<_>>()?;
     let table = (".csv".to_owned(), data.csv().into_bytes());

@@ -2,13 +2,13 @@
 
 use super::plot::{self, LINE, SIZE, Scale, bar, dashed, is_wide, sheet};
 use super::{Chart, Entry, Input};
-use crate::report::figures::canvas::{Anchor, BLUE, CAP_EM, Canvas, Colour, INK, fitted, text_width};
+use crate::report::figures::canvas::{Anchor, BLUE, CAP_EM, Canvas, Colour, INK, fitted_name, text_width};
 use crate::report::figures::labels::Rect;
 use crate::report::figures::marker::{COLOURS, GREY};
 use crate::report::load::{Event, Prices, Spent};
 use crate::report::tables::summary::{VariantSummary, metric};
 use crate::report::tables::{Table, fixed};
-use crate::scores::money::NET_SAVINGS;
+use crate::scores::money::{COST_SAVINGS, NET_SAVINGS};
 
 pub(super) const ENTRY: Entry = Entry { name: "money", chart };
 
@@ -39,19 +39,20 @@ fn chart(input: &Input) -> Result<Chart, String> {
     };
     let rows: Vec<&VariantSummary> = input.choices().collect();
     let mut bills: Vec<Bill> = rows.iter().filter_map(|row| bill(input, row, prices)).collect();
-    let Some(full) = rows.iter().find_map(|row| nothing_compressed(input, row, prices)) else {
+    let Some(full) = rows.iter().find_map(|row| nothing_compressed(input, row)) else {
         return Err("the run keeps no decisions".to_owned());
     };
     bills.sort_by(|a, b| a.whole().total_cmp(&b.whole()));
     bills.insert(0, full);
     let data = data(&bills);
+    let apart = apart(input, &rows);
     let more = bills.len().saturating_sub(MOST);
     bills.truncate(MOST);
     let more = if more > 0 { format!(" {more} more stand in money.csv.") } else { String::new() };
     let caption = format!(
-        "What the tokens of the logs cost at the prices `{}`, as shares of what they cost with nothing compressed (1, dashed); the \
-         cheapest first. Rework: what was lost and needed is read again. The provider's own count, with what a log does not show, is in \
-         the money of the tables alone.{more}",
+        "What prompts and answers cost at the prices `{}`, in tokens by the provider's count where it is known, as shares of what they \
+         cost with nothing compressed (1, dashed); the cheapest first. What the tables call money saved is 1 less the first three parts; the \
+         compressor's calls, and rework, which is that what was lost and needed is read again, come on top.{apart}{more}",
         prices.name
     );
     Ok(Chart::new("Where the money goes".to_owned(), caption, data, |width| draw(width, &bills)))
@@ -59,23 +60,18 @@ fn chart(input: &Input) -> Result<Chart, String> {
 
 fn spent<'a>(input: &Input<'a>, row: &VariantSummary) -> Option<(usize, &'a Spent)> {
     let variant = input.run.variants.iter().position(|v| v.variant == row.variant)?;
-    Some((variant, &input.decisions.spent[variant])).filter(|(_, spent)| spent.full > 0)
+    Some((variant, &input.decisions.spent[variant])).filter(|(_, spent)| whole(spent) > 0.0)
 }
 
-/// Prompt and answers: what is read from the cache, what is not, and what the agent writes.
-fn prompt(prices: &Prices, tokens: u64, cached: u64, output: u64) -> [f64; 3] {
-    let rest = tokens.saturating_sub(cached) as f64;
-    [prices.cache_read * cached as f64, prices.cache_write * rest, prices.output * output as f64]
-}
-
-fn nothing_compressed(input: &Input, row: &VariantSummary, prices: &Prices) -> Option<Bill> {
+fn nothing_compressed(input: &Input, row: &VariantSummary) -> Option<Bill> {
     let (_, spent) = spent(input, row)?;
-    let [read, written, answers] = prompt(prices, spent.full, spent.cached_full, spent.output);
-    let whole = read + written + answers;
-    (whole > 0.0).then(|| Bill {
-        name: "nothing compressed".to_owned(),
-        parts: [read / whole, written / whole, answers / whole, 0.0, 0.0],
-    })
+    let [read, written, answers] = spent.paid_full.map(|cost| cost / whole(spent));
+    Some(Bill { name: "nothing compressed".to_owned(), parts: [read, written, answers, 0.0, 0.0] })
+}
+
+/// What nothing compressed costs.
+fn whole(spent: &Spent) -> f64 {
+    spent.paid_full.iter().sum()
 }
 
 fn bill(input: &Input, row: &VariantSummary, prices: &Prices) -> Option<Bill> {
@@ -83,8 +79,7 @@ fn bill(input: &Input, row: &VariantSummary, prices: &Prices) -> Option<Bill> {
         return None;
     }
     let (variant, spent) = spent(input, row)?;
-    let whole: f64 = prompt(prices, spent.full, spent.cached_full, spent.output).iter().sum();
-    let [read, written, answers] = prompt(prices, spent.sent, spent.cached_sent, spent.output);
+    let [read, written, answers] = spent.paid_sent;
     let mut asked = spent.recall.map(|tokens| tokens as f64);
     let events = input.run.events[variant].iter();
     let weighted = |event: &Event| event.model_tokens.map(|tokens| event.weight * tokens as f64);
@@ -96,8 +91,26 @@ fn bill(input: &Input, row: &VariantSummary, prices: &Prices) -> Option<Bill> {
     let net = row.estimates[metric(NET_SAVINGS.name)].value;
     let tokens = |net: f64| (1.0 - net) * spent.full as f64 - spent.sent as f64 - (asked[0] + asked[1]);
     let rework = prices.cache_write * net.map_or(0.0, tokens).max(0.0);
-    let parts = [read, written, answers, compressor, rework].map(|cost| cost / whole);
-    (whole > 0.0).then(|| Bill { name: row.label.clone(), parts })
+    let parts = [read, written, answers, compressor, rework].map(|cost| cost / whole(spent));
+    Some(Bill { name: row.label.clone(), parts })
+}
+
+/// How far prompts and answers are from the money of the tables, where that is to be seen: decisions do not say all that prices
+/// depend on.
+fn apart(input: &Input, rows: &[&VariantSummary]) -> String {
+    let apart = |row: &&VariantSummary| {
+        let (_, spent) = spent(input, row)?;
+        let saved = row.estimates[metric(COST_SAVINGS.name)].value?;
+        Some((spent.paid_sent.iter().sum::<f64>() / whole(spent) - (1.0 - saved)).abs())
+    };
+    match rows.iter().filter_map(apart).fold(0.0, f64::max) {
+        most if most < 0.005 => String::new(),
+        most => format!(
+            " Here every log has the same prices; in the tables each has those of its models and its caches, which makes a difference of \
+             up to {}.",
+            fixed(most, 2)
+        ),
+    }
 }
 
 fn data(bills: &[Bill]) -> Table {
@@ -126,7 +139,7 @@ fn draw(width: f64, bills: &[Bill]) -> Canvas {
     for (i, of) in bills.iter().enumerate() {
         let top = 2.0 + i as f64 * LINE;
         let base = top + LINE / 2.0 + CAP_EM * SIZE / 2.0;
-        canvas.text((0.5, base), Anchor::Start, SIZE, INK, &fitted(&called[i], SIZE, names - 4.0));
+        canvas.text((0.5, base), Anchor::Start, SIZE, INK, &fitted_name(&called[i], SIZE, names - 4.0));
         let mut from = 0.0;
         for (part, share) in of.parts.into_iter().enumerate().filter(|(_, share)| *share > 0.0) {
             let cell = Rect { x0: x(from), y0: top + 1.2, x1: x(from + share), y1: top + LINE - 1.2 };

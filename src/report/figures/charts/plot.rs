@@ -1,7 +1,7 @@
 //! What the charts share: the two widths, scales, a frame with its ticks, a key, lines over a number, and cells.
 
 use crate::report::figures::canvas::{
-    Anchor, BLUE, CAP_EM, Canvas, Colour, INK, Mark, XY, fitted, text_width, wrapped,
+    Anchor, BLUE, CAP_EM, Canvas, Colour, INK, Mark, XY, fitted, fitted_name, text_width, wrapped,
 };
 use crate::report::figures::labels::Rect;
 use crate::report::figures::marker::{GREY, Style, draw_marker};
@@ -360,7 +360,7 @@ impl Cells<'_> {
         for (r, name) in self.rows.iter().enumerate() {
             let y0 = first + r as f64 * HEIGHT;
             let base = y0 + HEIGHT / 2.0 + CAP_EM * SIZE / 2.0;
-            canvas.text((left + 0.5, base), Anchor::Start, SIZE, INK, &fitted(name, SIZE, names - 3.0));
+            canvas.text((left + 0.5, base), Anchor::Start, SIZE, INK, &fitted_name(name, SIZE, names - 3.0));
             for c in 0..self.columns.len() {
                 let x0 = left + names + c as f64 * cell;
                 let Some(value) = (self.value)(r, c) else { continue };

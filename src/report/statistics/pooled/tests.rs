@@ -92,7 +92,8 @@ fn needs_that_share_a_weight_are_counted_one_by_one() {
         let floor = s.pooled(NEED_RETENTION.name, &s.sets.common, Field::Floor);
         assert_eq!((floor.counted, floor.n_lost()), (None, None), "random lines are no count");
         assert_eq!(s.lost_of(NEED_RETENTION.name, COMMON), (3.0, 30.0));
-        assert_eq!(s.worst(NEED_RETENTION.name, COMMON), Some((2, 2.0)));
+        let worst = s.worst(NEED_RETENTION.name, COMMON);
+        assert_eq!(worst, Some(Worst { trajectory: 2, lost: 2, is_counted: true }));
         close(s.lost(NEED_RETENTION.name, COMMON).value, 3.0 / 40.0);
     });
     // Where nobody counted there is none.
@@ -101,6 +102,22 @@ fn needs_that_share_a_weight_are_counted_one_by_one() {
         assert_eq!(s.pooled(NEED_RETENTION.name, &s.sets.common, Field::Value).counted, None);
         assert_eq!(s.lost_of(NEED_RETENTION.name, COMMON), (3.0, 6.0));
     });
+}
+
+/// Null is not zero, and a weight is no count: half of a weight of 3 is at least two needs.
+#[test]
+fn the_worst_session_may_have_lost_nothing_or_nobody_counted() {
+    let worst = |rows: Vec<Score>| {
+        let mut found = None;
+        with(vec![(NEED_RETENTION.name, COMMON, rows)], |s| found = s.worst(NEED_RETENTION.name, COMMON));
+        found
+    };
+    let of = |t: u32, value: f64| Score { n: 10, ..score(t, value, 0.4, 0.6, 3.0) };
+    let told = |lost: u64, is_counted: bool| Some(Worst { trajectory: 0, lost, is_counted });
+    assert_eq!(worst(vec![of(0, 0.5), of(1, 0.9)]), told(2, false));
+    assert_eq!(worst(vec![of(0, 1.0), of(1, 1.0)]), told(0, false));
+    assert_eq!(worst(vec![Score { n_kept: Some(10), ..of(0, 1.0) }]), told(0, true));
+    assert_eq!(worst(vec![Score { value: None, ..of(0, 1.0) }]), None, "no need was asked for");
 }
 
 /// 16 needs, all of which were kept.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::report::load::{Event, Run, Stratum};
 use crate::report::statistics::estimate::{Estimate, ratio};
-use crate::report::statistics::pooled::Scores;
+use crate::report::statistics::pooled::{Scores, Worst};
 use crate::scores;
 use crate::scores::money::{COST_SAVINGS, TOKEN_SAVINGS, TOKEN_SAVINGS_BILLED};
 use crate::scores::registry::{Entry, Field};
@@ -47,8 +47,7 @@ pub(crate) struct Lost {
     pub(crate) tokens: (f64, f64),
     pub(crate) billed: (f64, f64),
     pub(crate) cost: (f64, f64),
-    /// The session that lost most, and how much.
-    pub(crate) worst: Option<(u32, f64)>,
+    pub(crate) worst: Option<Worst>,
     /// Sessions in which something was compressed.
     pub(crate) affected: usize,
     /// Compressions in all sessions.
