@@ -33,6 +33,9 @@ const VARIANTS: usize = 12;
 const EVENTS: usize = 5;
 const SESSIONS: usize = 40;
 const FORMATS: usize = 3;
+/// Sessions that are replayed whatever they cost, and the part of all steps of the data up to which others are.
+const CHEAP: usize = 8;
+const PART: u64 = 50;
 /// Reference tail of the headline, in turns, where a run has it.
 const TAIL: u32 = 10;
 /// Characters of a text, of one that is there as it was, and of all of an event, at most.
@@ -69,7 +72,8 @@ pub fn write(
         let worst = worst.get(&variant.id).into_iter().flatten();
         let session = |of: &Lossy| {
             let format = formats.get(&of.1).map_or("", String::as_str);
-            Some(Session { lost: of.0, index: *index.get(of.1.as_str())?, format })
+            let index = *index.get(of.1.as_str())?;
+            Some(Session { lost: of.0, index, format, n_steps: data.entries()[index].n_steps.into() })
         };
         worst.filter_map(session).collect()
     };
@@ -122,6 +126,7 @@ struct Session<'a> {
     lost: u64,
     index: usize,
     format: &'a str,
+    n_steps: u64,
 }
 
 /// What the events of a variant are made with.
@@ -157,7 +162,8 @@ impl Maker<'_> {
             }
         };
         let n_lost = |rows: &Vec<ShowcaseRow>| rows.iter().filter(|row| row.what == "lost").count();
-        let events = worst_events(sessions, replay, n_lost);
+        let all: u64 = self.all.0.entries().iter().map(|entry| u64::from(entry.n_steps)).sum();
+        let events = worst_events(sessions, all / PART, replay, n_lost);
         Ok(Shown { events, parts })
     }
 
@@ -182,21 +188,25 @@ impl Maker<'_> {
 }
 
 /// The worst events of all; then the worst of each other format. Sessions come the worst first: once there are so many events that each
-/// took as much as all of the next session lost, it is not replayed, unless its format has no event yet.
+/// took as much as all of the next session lost, or so many steps were replayed, it is not replayed, unless its format has no event yet.
 fn worst_events<E>(
     sessions: &[Session],
+    most_steps: u64,
     mut replay: impl FnMut(&Session) -> Vec<E>,
     n_lost: impl Fn(&E) -> usize,
 ) -> Vec<E> {
     let mut told: Vec<(&str, Vec<Option<E>>)> = Vec::new();
     // By event, how many needs it took, of which session, and where there.
     let mut best: Vec<(Reverse<usize>, usize, usize)> = Vec::new();
+    let mut n_steps = 0;
     for session in sessions {
         let is_beaten =
             best.get(EVENTS - 1).is_some_and(|(Reverse(least), ..)| *least as u64 >= session.lost);
-        if is_beaten && told.iter().any(|(format, _)| *format == session.format) {
+        let is_costly = told.len() >= CHEAP && n_steps + session.n_steps > most_steps;
+        if (is_beaten || is_costly) && told.iter().any(|(format, _)| *format == session.format) {
             continue;
         }
+        n_steps += session.n_steps;
         let events = replay(session);
         best.extend(events.iter().enumerate().map(|(at, of)| (Reverse(n_lost(of)), told.len(), at)));
         best.sort_unstable();

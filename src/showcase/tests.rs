@@ -55,14 +55,21 @@ fn the_worst_events_are_those_of_all_sessions() {
             lost: events.iter().sum::<usize>() as u64,
             index,
             format,
+            n_steps: 10,
         })
         .collect();
-    let mut replayed = Vec::new();
-    let replay = |session: &Session| {
-        replayed.push(session.index);
-        all[session.index].1.clone()
+    let within = |most_steps| {
+        let mut replayed = Vec::new();
+        let replay = |session: &Session| {
+            replayed.push(session.index);
+            all[session.index].1.clone()
+        };
+        (worst_events(&sessions, most_steps, replay, |lost| *lost), replayed)
     };
-    let events = worst_events(&sessions, replay, |lost| *lost);
+    let (events, replayed) = within(1_000);
     assert_eq!(events, [9, 8, 7, 4, 4, 3], "the last one is of another format");
     assert_eq!(replayed, (0..=11).chain([13]).collect::<Vec<_>>());
+    // Eight, and the steps of three more; another format has its event all the same.
+    assert_eq!(within(110).1, (0..11).chain([13]).collect::<Vec<_>>());
+    assert_eq!(within(0).1, (0..8).chain([13]).collect::<Vec<_>>());
 }
