@@ -74,7 +74,8 @@ cluster-test: build ## Do a run on three Ray nodes of this machine while nodes, 
 
 cloud-test: setup ## Do a run in a bucket of an S3 server on this machine; builds with the feature `cloud`: some 60 crates and this one anew
 	@test -d $(TARGET)/moto/moto || python3 -m pip install --quiet --disable-pip-version-check --target $(TARGET)/moto 'moto[server]==5.2.5'
-	$(NATIVE) $(CARGO) test --release --locked --features cloud --lib --bins --no-run
+	$(NATIVE) $(CARGO) build --release --locked --features cloud
+	$(NATIVE) $(CARGO) test --release --locked --features cloud --lib --no-run
 	$(NATIVE) PYTHONPATH=$(TARGET)/moto python3 tests/cluster/s3.py $(BIN) $(CARGO) test --release --locked --features cloud --lib -- files::shared
 
 differential: ## Drive the real libraries with the same message lists and record what stands in the prompt
