@@ -120,8 +120,11 @@ fn a_run_in_pieces_is_that_of_one_process() {
 #[test]
 fn what_an_older_run_has_is_told() {
     let place = data();
-    fs::write(place.at("y.toml"), EXPERIMENT.replace("strategies = [", "strategies = [{ name = \"truncate\" }, "))
-        .unwrap();
+    fs::write(
+        place.at("y.toml"),
+        EXPERIMENT.replace("strategies = [", "strategies = [{ name = \"truncate\" }, "),
+    )
+    .unwrap();
     let plan = |more: &[&str]| {
         place.program(&[&["cluster", "plan", "y.toml", "--data", "data", "--out", "serial"], more].concat())
     };
@@ -166,8 +169,17 @@ fn parts_are_shared_without_a_folder_in_common() {
     fs::create_dir_all(part("events").parent().unwrap()).unwrap();
     fs::write(part("events"), "other").unwrap();
     assert_eq!((outcome("b", ids[0]).as_str(), part("cells").exists()), ("failed", false));
+    // Who is at it goes on with others.
+    let mut worker = Command::new(env!("CARGO_BIN_EXE_trajpress"));
+    worker.args(["cluster", "worker"]).args(OF).args(["--out", "g", "--store", "place", "--quiet"]);
+    worker.current_dir(place.0.path()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut worker = worker.spawn().unwrap();
+    worker.stdin.take().unwrap().write_all(format!("{}\n{}\n", ids[0], ids[2]).as_bytes()).unwrap();
+    let said = lines(&worker.wait_with_output().unwrap().stdout);
+    assert_eq!([&said[1]["outcome"], &said[2]["outcome"]], ["failed", "done"]);
+    assert!(said[1]["reason"].as_str().unwrap().contains("again: parts/cells/"), "{said:?}");
     fs::remove_file(part("events")).unwrap();
-    for (i, id) in ids.iter().enumerate() {
+    for (i, id) in ids.iter().enumerate().filter(|(i, _)| *i != 2) {
         assert_eq!(outcome(["b", "c"][i % 2], id), "done");
     }
     assert_eq!((outcome("b", ids[0]), outcome("c", ids[0])), ("skipped".into(), "skipped".into()));

@@ -125,7 +125,9 @@ class Driver:
         self.failed_starts, self.at_once = 0, 1
 
     def program(self, *arguments: str) -> Any:
-        command = [self.args.program, "cluster", *arguments, "--json", "--quiet"]
+        # What `merge` finds damaged is for whoever reads.
+        quiet = [] if arguments[0] == "merge" else ["--quiet"]
+        command = [self.args.program, "cluster", *arguments, "--json", *quiet]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
         if done.returncode > 1 or not done.stdout:
             sys.exit(2)
@@ -134,9 +136,8 @@ class Driver:
     def plan(self) -> None:
         """Asks which units are left."""
         args = self.args
-        drawn = ["--sample", args.sample] if args.sample else []
-        if args.budget_hours:
-            drawn = ["--budget-hours", args.budget_hours, "--rates", args.rates]
+        asked = [("--sample", args.sample), ("--budget-hours", args.budget_hours), ("--rates", args.rates)]
+        drawn = [word for name, value in asked if value for word in (name, value)]
         planned = self.program("plan", *self.given, *drawn)
         self.at_once = planned["at_once"]
         self.units = {unit["unit"]: unit for unit in planned["status"]["left"]}
@@ -286,7 +287,8 @@ class Driver:
                 time.sleep(0.2)
             if now - told > 10:
                 told = now
-                print(f"{len(self.units)} units left, {len(self.actors)} workers", file=sys.stderr)
+                why = "" if self.actors else ": no node has room for one, by --cpus, --model-cpus, --gpus"
+                print(f"{len(self.units)} units left, {len(self.actors)} workers{why}", file=sys.stderr)
 
     def run(self) -> int:
         begun, finished, outcome = time.monotonic(), False, {}
@@ -332,8 +334,8 @@ def main() -> int:
     parser.epilog = "Behind `--` stand more arguments of `trajpress cluster plan`, `worker` and `merge`: `-- --limit 20`."
     end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     args = parser.parse_args(sys.argv[1:end])
-    if bool(args.budget_hours) != bool(args.rates):
-        parser.error("--budget-hours needs --rates, and the other way round")
+    if min(args.cpus, args.model_cpus) <= 0 or args.gpus < 0 or args.workers < 1:
+        parser.error("a worker takes a part of a processor, and there is one at least")
     args.more = sys.argv[end + 1 :]
     try:
         ray = importlib.import_module("ray")

@@ -201,9 +201,9 @@ struct EstimateArgs {
     /// What `trajpress models bench --json` printed on a worker of the kind, in place of the speeds in the other file
     #[arg(long, value_name = "FILE", requires = "listed")]
     bench: Option<PathBuf>,
-    /// Workers; one is a core where no model works
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    workers: usize,
+    /// Workers, up to a million; one is a core where no model works
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    workers: u32,
     /// Price of a worker and hour
     #[arg(long, value_name = "P", value_parser = number)]
     price: Option<f64>,
@@ -255,7 +255,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         }
         What::Status(args) => tell_status(args, output),
         What::Estimate(args) => {
-            let wanted = Wanted { workers: args.workers, price: args.price, steps: args.steps };
+            let wanted = Wanted { workers: args.workers as usize, price: args.price, steps: args.steps };
             let rates = args.rates.as_deref().unwrap_or(&args.run);
             let listed = args.listed.as_deref().map(|listed| forecast(listed, args.bench.as_deref()));
             let told = estimate(&args.run, rates, listed.transpose()?.unwrap_or_default(), wanted)?;
@@ -297,9 +297,9 @@ fn plan(args: &PlanArgs, output: Output) -> anyhow::Result<ExitStatus> {
     }
     let status = status(&args.out, shared.as_ref())?;
     print(&match output.json {
-        true => escape::json(
-            &json!({ "at_once": at_once(&plan, 1), "beginning": beginning, "status": status }),
-        )?,
+        true => {
+            escape::json(&json!({ "at_once": at_once(&plan, 1), "beginning": beginning, "status": status }))?
+        }
         false => planned(&status, &args.out) + &begun(&beginning),
     })?;
     Ok(ExitStatus::Done)

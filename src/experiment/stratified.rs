@@ -3,7 +3,8 @@
 //!
 //! Most figures are ratios of sums over sessions, whose spread within a stratum grows with the length of its sessions, as
 //! their price does. By Neyman's allocation with prices n_h ~ N_h S_h / sqrt(c_h), which is N_h sqrt(mean steps); no more than
-//! there are, and of small strata, joined to their neighbours, at least two, so that their spread can be told.
+//! there are, and of small strata, joined to their neighbours, at least two, so that their spread can be told. What is so long that a
+//! sample without it says little is taken whatever comes: nobody knows from the others what it is like.
 //!
 //! Source: Cochran, "Sampling Techniques" (1977), 5.5 and 5A.12 (collapsed strata).
 
@@ -98,7 +99,10 @@ impl<'a> Stratum<'a> {
 
 /// Draws `n` of the sessions (all, where there are no more; else at least two). The same seed draws the same.
 pub fn draw(sessions: &[TrajectoryTraits], seed: u64, n: usize) -> Vec<SampleRow> {
-    let strata = strata(sessions, n);
+    let (long, others) = long(sessions, n);
+    let (of, n) = (long.len() as u64, n - long.len());
+    let strata = strata(&others, n);
+    let number = strata.len() as u32;
     let wanted: Vec<(usize, f64)> = strata.iter().map(|s| (s.sessions.len(), s.size())).collect();
     let mut rows = Vec::new();
     for ((number, stratum), drawn) in (0..).zip(strata).zip(allocate(&wanted, n)) {
@@ -114,14 +118,46 @@ pub fn draw(sessions: &[TrajectoryTraits], seed: u64, n: usize) -> Vec<SampleRow
             drawn: drawn as u64,
         }));
     }
+    let name = "the longest, taken whatever comes";
+    rows.extend(long.into_iter().map(|session| SampleRow {
+        trajectory: session.trajectory.clone(),
+        stratum: name.to_owned(),
+        number,
+        of,
+        drawn: of,
+    }));
     rows
+}
+
+fn steps(session: &TrajectoryTraits) -> u64 {
+    session.n_steps.max(1).into()
+}
+
+/// The sessions that are taken whatever comes, and the others: each has as many steps as are due to one session of the sample or more. They
+/// are no more than half of it.
+///
+/// Source: Särndal, Swensson, Wretman, "Model Assisted Survey Sampling" (1992), 3.6.2 (units taken with certainty).
+fn long(sessions: &[TrajectoryTraits], n: usize) -> (Vec<&TrajectoryTraits>, Vec<&TrajectoryTraits>) {
+    let mut all: Vec<&TrajectoryTraits> = sessions.iter().collect();
+    all.sort_by(|a, b| b.n_steps.cmp(&a.n_steps).then_with(|| a.trajectory.cmp(&b.trajectory)));
+    let (mut taken, mut left) = (0, all.iter().map(|session| steps(session)).sum::<u64>());
+    // Two at least are left for the others.
+    while taken < n / 2
+        && taken + 2 < n
+        && all.get(taken).is_some_and(|next| steps(next) * (n - taken) as u64 >= left)
+    {
+        left -= steps(all[taken]);
+        taken += 1;
+    }
+    let others = all.split_off(taken);
+    (all, others)
 }
 
 /// Sessions that are alike. Those that are too few for two to be due to them are joined to others of the same length, else of the
 /// same agent, else of the same reader.
-fn strata(sessions: &[TrajectoryTraits], n: usize) -> Vec<Stratum<'_>> {
+fn strata<'a>(sessions: &[&'a TrajectoryTraits], n: usize) -> Vec<Stratum<'a>> {
     let mut alike: BTreeMap<Alike, Vec<&TrajectoryTraits>> = BTreeMap::new();
-    for session in sessions {
+    for &session in sessions {
         alike.entry(Alike::of(session)).or_default().push(session);
     }
     let of = |(alike, sessions): (Alike, _)| Stratum { first: alike.clone(), last: alike, sessions };
@@ -238,13 +274,13 @@ mod tests {
 
     #[test]
     fn small_strata_are_joined_and_long_ones_taken_whole() {
-        // Three long ones are due 3 x 64 / (3 x 64 + 97 x 1) of 20, and there are three.
+        // Each of three long ones has more than a twentieth of all steps, and none of the others has a 17th of theirs.
         let mut all: Vec<_> = (0..97).map(|i| session(i, "a", 1, Some(i == 7))).collect();
         all.extend((97..100).map(|i| session(i, "b", 4096, None)));
         let drawn = draw(&all, 1, 20);
         let expected = [
             ("a, no agent, 1 to 3 steps, failed ... a, no agent, 1 to 3 steps, solved".to_owned(), 97, 17),
-            ("b, no agent, 4096 to 16383 steps, no outcome".to_owned(), 3, 3),
+            ("the longest, taken whatever comes".to_owned(), 3, 3),
         ];
         assert_eq!(told(&drawn), expected);
         for n in [100, 1000] {
@@ -252,6 +288,19 @@ mod tests {
             assert!(all_of_it.len() == 100 && all_of_it.iter().all(|row| row.of == row.drawn), "{n}");
         }
         assert_eq!(told(&draw(&all, 1, 2)).len(), 1);
+    }
+
+    /// Of 100 steps in all, 40 and then 20 of the 60 that are left are a third or more for one of 4 and of 3; but two are for the others.
+    #[test]
+    fn the_longest_are_taken_up_to_half_of_a_sample() {
+        let lengths = [[40, 20, 20].to_vec(), vec![1; 20]].concat();
+        let all: Vec<_> = lengths.into_iter().enumerate().map(|(i, n)| session(i, "a", n, None)).collect();
+        let taken = |n| long(&all, n).0.iter().map(|session| session.n_steps).collect::<Vec<_>>();
+        assert_eq!(
+            (taken(2), taken(3), taken(4), taken(6)),
+            (vec![], vec![40], vec![40, 20], vec![40, 20, 20])
+        );
+        assert_eq!(taken(12), [40, 20, 20]);
     }
 
     #[test]

@@ -68,8 +68,7 @@ impl Place for Folder {
         let cannot = || format!("cannot write {}", to.display());
         let folder = to.parent().context("a name has a folder")?;
         fs::create_dir_all(folder).with_context(cannot)?;
-        let mut draft =
-            tempfile::Builder::new().prefix(DRAFT).tempfile_in(folder).with_context(cannot)?;
+        let mut draft = tempfile::Builder::new().prefix(DRAFT).tempfile_in(folder).with_context(cannot)?;
         draft
             .write_all(&bytes)
             .and_then(|()| readable(draft.as_file()))

@@ -37,7 +37,7 @@ pub(super) fn begun(beginning: &Beginning) -> String {
     let mut text = String::new();
     if let Some(Drawn { sessions, of, strata, strata_whole }) = beginning.drawn {
         text.push_str(&format!(
-            "drawn: {} of {}, from {} strata, {} of them whole\n",
+            "drawn: {} of {}; strata: {}, of them taken whole: {}\n",
             HumanCount(sessions),
             count(of, "session"),
             HumanCount(strata),

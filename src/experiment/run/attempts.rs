@@ -104,7 +104,11 @@ mod tests {
         // One ends as another begins; then there is a gap.
         assert_eq!(busy(&[(0, 4), (4, 4), (20, 1), (6, 4)], 1), 11);
         let note = |pid| Attempt {
-            step_variants: Some(100), ms: Some(1000), threads: Some(1), pid, ..Attempt::default()
+            step_variants: Some(100),
+            ms: Some(1000),
+            threads: Some(1),
+            pid,
+            ..Attempt::default()
         };
         assert_eq!(rate([note(1), note(1)].iter()), Some(200.0));
         assert_eq!(rate([note(1), note(2)].iter()), Some(100.0));

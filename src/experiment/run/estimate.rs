@@ -71,7 +71,7 @@ pub fn estimate(
     // Of a larger corpus the work grows; the tail is that of the last units all the same.
     let time = seconds.map(|seconds| {
         let work: f64 = seconds.iter().sum();
-        let tail = makespan(&seconds, wanted.workers.max(1)) - work / n;
+        let tail = (makespan(&seconds, wanted.workers.max(1)) - work / n).max(0.0);
         (scale * work / 3600.0, (scale * work / n + tail) / 3600.0)
     });
     let hours = time.map(|(_, hours)| hours);

@@ -15,7 +15,7 @@ use super::super::options::Options;
 use super::super::plan::Plan;
 use super::super::units::Unit;
 use super::runner::{Done, Runner};
-use super::share::{Sent, Shared};
+use super::share::{Sent, Shared, Spoilt};
 use super::{Begun, UnitFn, threads};
 use crate::progress::{self, Meter};
 
@@ -151,6 +151,8 @@ fn one(
             (Answer { outcome, reason: None, cells_error, step_variants, ..answer }, None)
         }
         Ok((Some(Done::Quarantined { error, .. }), _)) => (Answer { reason: Some(error), ..answer }, None),
+        // Others may go on.
+        Err(error) if error.is::<Spoilt>() => (Answer { reason: Some(format!("{error:#}")), ..answer }, None),
         Err(error) => (Answer { reason: Some(format!("{error:#}")), ..answer }, Some(error)),
     }
 }

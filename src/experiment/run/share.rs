@@ -4,6 +4,7 @@
 //! A unit is done in the folder, then its tables are given their names in the place, `cells` last. Names are those of the folder.
 
 use std::collections::{BTreeMap, HashSet};
+use std::fmt;
 use std::fs;
 use std::path::Path;
 
@@ -22,6 +23,25 @@ pub struct Shared {
     place: Box<dyn Place>,
     at: String,
 }
+
+/// A unit cannot be published, since other bytes stand in the place.
+#[derive(Debug)]
+pub(super) struct Spoilt {
+    at: String,
+    list: String,
+}
+
+impl fmt::Display for Spoilt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Spoilt { at, list } = self;
+        write!(
+            f,
+            "parts of it stand in {at} with other bytes\nhint: remove there those of these names that are there, in this order, and it is done again: {list}"
+        )
+    }
+}
+
+impl std::error::Error for Spoilt {}
 
 /// What became of the tables of a unit in the place.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -105,11 +125,11 @@ impl Shared {
         let names = parts(plan, &unit.group, &unit.id);
         for (at, name) in names.iter().enumerate() {
             // Other bytes of a unit that nobody has published: with its `cells` it could never be merged.
-            anyhow::ensure!(
-                sent.differing == 0 || at + 1 < names.len() || self.has(unit)?,
-                "parts of it stand in {} with other bytes\nhint: remove there all parts of the unit, `cells` first, and it is done again",
-                self.at
-            );
+            if sent.differing > 0 && at + 1 == names.len() && !self.has(unit)? {
+                let list: Vec<&str> = names.iter().rev().map(String::as_str).collect();
+                let (at, list) = (self.at.clone(), list.join(", "));
+                return Err(Spoilt { at, list }.into());
+            }
             let bytes = read(&out.join(name))?;
             sent.is_late = !self.place.create(name, bytes.clone())?;
             if sent.is_late && self.place.get(name)?.as_ref() != Some(&bytes) {
@@ -167,9 +187,10 @@ fn is_sound(parts: &[(String, Vec<u8>)], group: &str, id: &str) -> bool {
     let known: Option<BTreeMap<String, String>> =
         of(&name(&digests(Path::new(""), group, id))).and_then(|text| serde_json::from_slice(text).ok());
     known.is_some_and(|known| {
-        known.iter().all(|(table, digest)| {
-            of(&part(table, group, id)).is_some_and(|bytes| sha256_of(bytes) == *digest)
-        })
+        known.len() + 1 == parts.len()
+            && known.iter().all(|(table, digest)| {
+                of(&part(table, group, id)).is_some_and(|bytes| sha256_of(bytes) == *digest)
+            })
     })
 }
 
