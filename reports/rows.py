@@ -37,10 +37,10 @@ def main(args):
                 empty = pa.nulls(len(table), field.type) if field.nullable else pa.array([""] * len(table), field.type)
                 table = table.set_column(i, field, empty)
         pq.write_table(table, out / (name + ".parquet"), compression="zstd", compression_level=19)
-    # Of the manifest a report needs what tokens cost, and the scores of one's own.
-    plan = json.loads((run / "_manifest.json").read_text())["plan"]
-    kept = {key: plan[key] for key in ("prices", "score_programs") if key in plan}
-    manifest = {"plan": kept, "kept": [about(path) for path in sorted(out.glob("*.parquet"))]}
+    # Of the manifest a report needs what tokens cost, and the scores of one's own; tests/figures.sh holds the README to the semantics.
+    made = json.loads((run / "_manifest.json").read_text())
+    kept = {key: made["plan"][key] for key in ("prices", "score_programs") if key in made["plan"]}
+    manifest = {"semantics": made["semantics"], "plan": kept, "kept": [about(path) for path in sorted(out.glob("*.parquet"))]}
     (out / "_manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
     return 0
 

@@ -7,6 +7,9 @@ for rows in reports/*/rows; do
   folder=${rows%/rows}
   # The README says how the report is made.
   read -ra options <<< "$(sed -n 's/^trajpress report RUN//p' "$folder/README.md" | head -n 1)"
+  # Of which semantics the rows are, the page beside them says as well (older rows do not tell).
+  semantics=$(sed -n 's/^ *"semantics": \([0-9]*\),$/\1/p' "$rows/_manifest.json")
+  [ -z "$semantics" ] || grep -q "semantics $semantics" "$folder/README.md" || { echo "$folder/README.md does not say that its rows are of semantics $semantics" && changed=1; }
   made=$(mktemp -d)
   "$program" report "$rows" --out "$made" --quiet "${options[@]}" > "$made.txt"
   while read -r file; do
