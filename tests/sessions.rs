@@ -89,6 +89,17 @@ fn sessions_of_a_repository_are_one_log() {
     let again = of("set=exposed tail=0 found=again");
     assert!(!again.is_empty() && again.iter().all(|(n, _)| *n == 2), "{again:?}");
     assert!(again.iter().any(|(_, value)| *value == 0.0), "what removes all keeps none of it: {again:?}");
+    // A chain is looked at and exported like a session.
+    let id = &trajectories[1].trajectory[..8];
+    for more in [&[][..], &["--event", "1"], &["--json"]] {
+        let args = [&["inspect", "run", id, "--variant", "drop-all"], more].concat();
+        let shown = place.program(&args);
+        assert!(shown.status.success(), "{more:?}: {}", String::from_utf8_lossy(&shown.stderr));
+    }
+    assert!(place.program(&["inspect", "run", id]).status.success());
+    let exported = place.program(&["export", "run", "--variant", "drop-all", "--as", "openai", "--at", "each"]);
+    let prompts = String::from_utf8(exported.stdout).unwrap();
+    assert!(exported.status.success() && prompts.lines().count() >= 2, "{prompts}");
 }
 
 #[test]

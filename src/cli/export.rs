@@ -156,7 +156,7 @@ fn data(kept: &Kept, args: &Args) -> anyhow::Result<Dataset> {
         folder.display(),
         args.run.display()
     );
-    Ok(data)
+    data.linked(&kept.plan.filter, kept.plan.seed)
 }
 
 struct Exporter<'a> {

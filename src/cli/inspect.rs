@@ -124,7 +124,10 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         args.variant.is_none() || args.experiment.is_some() || is_run,
         "--variant needs the experiment that has it\nhint: add --experiment FILE, or name the folder of a run"
     );
-    let data = Dataset::open(&if is_run { data_of(args)? } else { args.data.clone() })?;
+    let mut data = Dataset::open(&if is_run { data_of(args)? } else { args.data.clone() })?;
+    if let Some(plan) = kept.as_ref().map(|kept| &kept.plan) {
+        data = data.linked(&plan.filter, plan.seed)?;
+    }
     let index = find(&data, trajectory)?;
     let log = data.log(index, false)?;
     if let Some(path) = &args.timeline {

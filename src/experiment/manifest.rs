@@ -46,6 +46,9 @@ pub struct KeptPlan {
     pub reference_tails: Vec<u32>,
     #[serde(default)]
     pub seed: u64,
+    /// Sessions may be linked: then chains are what was replayed.
+    #[serde(default)]
+    pub filter: Filter,
     pub variants: Vec<Variant>,
 }
 
@@ -60,7 +63,7 @@ impl KeptPlan {
             shadow_seeds: 0,
             partners: Vec::new(),
             reference_tails: self.reference_tails,
-            filter: Filter::default(),
+            filter: self.filter,
             readers: Named::default(),
             score_programs: Vec::new(),
             contexts: false,

@@ -67,7 +67,8 @@ pub struct Plan {
 }
 
 /// Which trajectories of the data are replayed; an empty list takes all.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Filter {
     /// Names of readers.
     pub formats: Vec<String>,
@@ -86,7 +87,7 @@ pub struct Filter {
 }
 
 /// How sessions become one log.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Link {
     pub by: By,
     /// Sessions of a chain at most.
