@@ -393,7 +393,7 @@ mod tests {
         1 cell for other reasons, see `error` in cells
         unit ab is left out: cannot read x
         2 units missing, the first is ab: no final tables
-        hint: run the same command without --finish, or the shards that are left
+        hint: run the same command without --finish, or the shards that are left; of `cluster merge`, the units that `cluster status RUN --left` prints
         ");
     }
 }

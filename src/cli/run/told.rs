@@ -74,7 +74,7 @@ pub(super) fn failed(outcome: &Outcome) -> Vec<String> {
     let mut lines: Vec<String> = outcome.quarantined.iter().map(left_out).collect();
     if let (false, Some(first)) = (outcome.finished, outcome.missing.first()) {
         lines.push(format!(
-            "{} missing, the first is {first}: no final tables\nhint: run the same command without --finish, or the shards that are left",
+            "{} missing, the first is {first}: no final tables\nhint: run the same command without --finish, or the shards that are left; of `cluster merge`, the units that `cluster status RUN --left` prints",
             count(outcome.missing.len() as u64, "unit")
         ));
     }
