@@ -198,6 +198,53 @@ fn where_the_user_cleared_the_past_the_window_is_the_whole_one() {
     assert_eq!((&told["window"], &told["summaries_kept"]), (&told["reference_window"], &Value::Null));
 }
 
+/// One log that its product compacted says little of nineteen that it did not.
+#[test]
+fn the_window_is_halved_where_many_sessions_were_compacted() {
+    let said = |id: &str, text: &str, is_summary: bool| {
+        let message = json!({"role": "user", "content": text});
+        json!({"type": "user", "uuid": id, "sessionId": "s", "isCompactSummary": is_summary, "message": message})
+    };
+    let answer = |id: &str, text: &str| {
+        let content = [json!({"type": "text", "text": text})];
+        let message =
+            json!({"id": id, "role": "assistant", "model": "claude-opus-4-5-20251101", "content": content});
+        json!({"type": "assistant", "uuid": id, "sessionId": "s", "message": message})
+    };
+    let told = |n_compacted: usize| {
+        let dir = tempfile::tempdir().unwrap();
+        for number in 0..20 {
+            let mut log = vec![
+                said("g", &format!("Mend crate {number}, please."), false),
+                answer("a1", "It is mended."),
+            ];
+            if number < n_compacted {
+                log.push(
+                    json!({"type": "system", "subtype": "compact_boundary", "uuid": "b", "sessionId": "s"}),
+                );
+                log.push(said("c", "The crate is mended.", true));
+            }
+            log.extend([said("h", "Test it as well.", false), answer("a2", "The tests pass.")]);
+            let text: String = log.iter().map(|line| format!("{line}\n")).collect();
+            fs::write(
+                dir.path().join(format!("{number:02}.jsonl")),
+                text.replace("\"s\"", &format!("\"s{number}\"")),
+            )
+            .unwrap();
+        }
+        let text = String::from_utf8(advise(dir.path(), &[]).stdout).unwrap().replace('\n', " ");
+        (group(dir.path(), &[]), text)
+    };
+    for (n, is_half, window, said) in [
+        (1, false, 200_000, "all of its own, since only 1 of 20 logs was compacted where that was full"),
+        (3, true, 100_000, "half of its own, since 3 of the 20 logs were compacted where that was full"),
+    ] {
+        let (of, text) = told(n);
+        assert_eq!((&of["sessions_compacted"], &of["half_window"]), (&json!(n), &json!(is_half)), "{text}");
+        assert!(of["window"] == window && text.contains(said), "{text}");
+    }
+}
+
 #[test]
 fn settings_of_a_product_are_pasted_only_where_they_are_advised() {
     let dir = tempfile::tempdir().unwrap();

@@ -706,6 +706,28 @@ fn a_fall_without_a_record_is_told() {
     assert!(!page(&path).contains("no record says why"));
 }
 
+/// Two calls behind the record still have the old prompt: what was replaced is judged by the last one before the record, since the
+/// replay has put the summary into theirs.
+#[test]
+fn what_is_replaced_late_is_shown_as_well() {
+    let read =
+        |i: u32, tokens, path: &str, from| turn(i, tokens, "Read", &json!({"file_path": path}), &parts(from));
+    let date = |i: u32, tokens| {
+        turn(i, tokens, "Bash", &json!({"command": format!("date +{i}")}), "done without output")
+    };
+    let log = typed("g", "Mend the parts of this crate.", false)
+        + &read(1, 200, "/w/src/a.rs", 10)
+        + &read(2, 330, "/w/src/b.rs", 20)
+        + &(3..8).map(|i| date(i, 460 + 30 * i)).collect::<String>()
+        + &line(&json!({"type": "system", "subtype": "compact_boundary", "uuid": "b", "sessionId": "s"}))
+        + &typed("c", "The parts are mended.", true)
+        + &[(8, 690), (9, 700), (10, 260)].map(|(i, tokens)| date(i, tokens)).concat()
+        + &(11..15).map(|i| date(i, 30 * i - 40)).collect::<String>();
+    let of = told(&log)["compactions"][0].take();
+    assert_eq!((&of["turn"], &of["prompt_after"]), (&json!(10), &json!(260)));
+    assert!(of["prompt_before_in_the_log"].as_f64().unwrap() > 0.5, "{of:#}");
+}
+
 /// Of a list with its first line only what is gone.
 #[test]
 fn what_stands_of_a_sentence_is_not_gone() {

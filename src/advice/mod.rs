@@ -23,7 +23,7 @@ use crate::report::statistics::excess::{self, Excess, Pair, Told};
 use crate::scores::retention::Fate;
 
 /// What saves less money is not worth a change.
-const LEAST_SAVED: f64 = 0.01;
+pub const LEAST_SAVED: f64 = 0.01;
 
 /// A session with what each policy made of it.
 pub struct Session {
@@ -86,10 +86,21 @@ pub struct Compared {
     pub with_empty: Option<Excess>,
     /// Where it writes summaries of its own: those of the oracle, beside the worst form of the reference.
     pub at_best: Option<Excess>,
-    /// Whether it is not worse in either half.
-    pub holds_in_each: bool,
+    /// Why it is not to be set: by the older half, by the newer half.
+    pub fails: [Vec<Fails>; 2],
     /// Of a reference that writes summaries: the break-even share, and its one-sided lower bound.
     pub break_even: Option<(f64, Option<f64>)>,
+}
+
+/// Why a policy is not to be set on some sessions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fails {
+    /// It saves only this share of money, or none is known.
+    Saves(Option<f64>),
+    /// Too many of its prompts are over the window.
+    Over,
+    /// It is not shown not to be worse.
+    NotShown,
 }
 
 /// The answer.
@@ -157,8 +168,8 @@ impl<'a> Advisor<'a> {
         all.sort_by(|a, b| a.cost[0].total_cmp(&b.cost[0]).then(a.candidate.cmp(&b.candidate)));
         let of_older = self.over(older);
         for of in &mut all {
-            let in_half = |half| self.holds(&self.beside[of.candidate].over(of.candidate, half));
-            of.holds_in_each = in_half(older) && in_half(newer);
+            let in_half = |half| self.fails(&self.beside[of.candidate].over(of.candidate, half));
+            of.fails = [older, newer].map(in_half);
         }
         let chosen = self.cheapest(&of_older).map(|of| self.beside[of.candidate].over(of.candidate, newer));
         let chosen = chosen.filter(|of| self.holds(of));
@@ -205,8 +216,17 @@ impl<'a> Advisor<'a> {
         all.filter(|of| of.n_events > 0).collect()
     }
 
+    fn fails(&self, of: &Compared) -> Vec<Fails> {
+        let all = [
+            (of.is_cheaper(), Fails::Saves(of.saved[2])),
+            (of.fits(), Fails::Over),
+            (of.is_not_worse(self.margin, self.kept.hi()), Fails::NotShown),
+        ];
+        all.into_iter().filter(|(is_so, _)| !is_so).map(|(_, fails)| fails).collect()
+    }
+
     fn holds(&self, of: &Compared) -> bool {
-        of.is_cheaper() && of.fits() && of.is_not_worse(self.margin, self.kept.hi())
+        self.fails(of).is_empty()
     }
 
     fn cheapest<'c>(&self, all: &'c [Compared]) -> Option<&'c Compared> {
@@ -248,6 +268,15 @@ impl Compared {
 
     pub fn fits(&self) -> bool {
         self.is_over_no_more() && !self.is_mostly_over()
+    }
+
+    pub fn holds_in_each(&self) -> bool {
+        self.fails.iter().all(Vec::is_empty)
+    }
+
+    /// Whether nothing but more sessions is missing to set it.
+    pub fn lacks_sessions(&self) -> bool {
+        !self.holds_in_each() && self.fails.iter().flatten().all(|of| *of == Fails::NotShown)
     }
 
     /// Whether it is shown to lose more, whatever summaries either writes.
@@ -335,7 +364,7 @@ impl Beside {
             excess: Excess::of(&some(&self.pairs)),
             with_empty: self.with_empty.as_ref().map(|pairs| Excess::of(&some(pairs))),
             at_best: self.at_best.as_ref().map(|pairs| Excess::of(&some(pairs))),
-            holds_in_each: false,
+            fails: Default::default(),
             break_even: self.to_empty.as_ref().and_then(|pairs| excess::break_even(&some(pairs))),
         }
     }

@@ -158,8 +158,22 @@ fn what_a_summary_decides_is_not_told() {
 fn one_choice_is_tried() {
     let all = sessions(200, |number| vec![(3, 90.0), (3, 80.0), (if number < 100 { 3 } else { 6 }, 70.0)]);
     let advice = advise(&all, Policy::Plain(0), &[plain(1), plain(2)], 0.05);
-    let holds: Vec<(usize, bool)> = advice.all.iter().map(|of| (of.candidate, of.holds_in_each)).collect();
+    let holds: Vec<(usize, bool)> = advice.all.iter().map(|of| (of.candidate, of.holds_in_each())).collect();
     assert_eq!((advice.verdict, holds), (Verdict::Keep, vec![(1, false), (0, true)]));
+}
+
+/// It loses no more in either half, and costs no less in the newer one: more sessions would not help.
+#[test]
+fn what_is_missing_is_told_half_by_half() {
+    let fails = |policies: fn(u32) -> Vec<(usize, f64)>| {
+        let advice = advise(&sessions(200, policies), Policy::Plain(0), &[plain(1)], 0.05);
+        assert_eq!(advice.verdict, Verdict::Keep);
+        (advice.all[0].fails.clone(), advice.all[0].lacks_sessions())
+    };
+    let (found, lacks) = fails(|number| vec![(3, 90.0), (3, if number < 100 { 80.0 } else { 90.0 })]);
+    assert_eq!((found, lacks), ([vec![], vec![Fails::Saves(Some(0.0))]], false));
+    let (found, lacks) = fails(|number| vec![(3, 90.0), (if number < 100 { 3 } else { 6 }, 80.0)]);
+    assert_eq!((found, lacks), ([vec![], vec![Fails::NotShown]], true));
 }
 
 /// What is equal holds on every other half, and what is worse is never set.

@@ -136,7 +136,9 @@ impl Bench<'_> {
             let prompt = at.unwrap_or_else(|| self.behind(mark.step));
             let from = at.map_or(mark.step, decided);
             let past = || {
-                let (n_steps, shown) = ((0..from).filter(|&step| goes(step)).count(), self.shown(prompt));
+                let n_steps = (0..from).filter(|&step| goes(step)).count();
+                // Of the last prompt before the record: later ones were sent with the old past, which the replay has replaced by then.
+                let shown = self.shown(mark.sent.unwrap_or(prompt));
                 // What was said before the log begins is not known.
                 let is_of_middle = i == 0 && self.unseen.is_of_middle;
                 Past {

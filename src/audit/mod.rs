@@ -276,6 +276,8 @@ impl Bench<'_> {
     /// Calls until a shorter prompt has paid for the lost cache, and for `more` in price x tokens of the provider.
     fn paid(&self, at: usize, shorter: &Shorter, more: f64, is_billed: bool) -> Option<u32> {
         let turn = self.sent.decisions[at].turn;
+        // A prompt that is no shorter pays for nothing.
+        (shorter.saved > 0).then_some(())?;
         let debt = shorter.debt(self.alive[at], self.tariff.at(turn));
         shorter.pays(debt + more / self.of_provider(turn, is_billed), self.tariff.at(turn))
     }

@@ -35,6 +35,8 @@ static FRAME: LazyLock<Regex> = LazyLock::new(|| {
 const FRAMES: [&str; 4] = ["user_message", "user_query", "feedback", "answer"];
 /// Behind this, in the result of a call that the user refused, stands what the user said, and before that a note of the harness.
 const SAID: &str = "the user said:\n";
+/// So Claude Code's harness begins there itself, and quotes the model's questions with what was chosen from a list.
+const QUESTIONS: &str = "The user wants to clarify these questions.";
 const NOTE: &str = "\n\nNote: The user's next message";
 
 /// A sentence of the user, or what is gone of a run of pasted lines.
@@ -151,6 +153,7 @@ fn said(step: &Step) -> Vec<Range<usize>> {
             Some(framed()).filter(|all| !all.is_empty()).unwrap_or_else(|| typed_parts(text))
         }
         Kind::Observation if is_typed => match text.find(SAID).map(|at| at + SAID.len()) {
+            Some(at) if text[at..].starts_with(QUESTIONS) => Vec::new(),
             Some(at) => vec![at..text[at..].find(NOTE).map_or(text.len(), |end| at + end)],
             None => framed(),
         },
@@ -292,6 +295,11 @@ mod tests {
         assert_eq!(
             answer(&format!("{refused}\n\nNote: The user's next message may be one.")),
             ["Ask me first."]
+        );
+        let asked = "The user wants to clarify these questions.\n    Questions asked:\n- \"Which one?\"\n  Answer: Both of them (Recommended)";
+        assert_eq!(
+            answer(&format!("It was rejected. The user said:\nthe user said:\n{asked}")),
+            Vec::<String>::new()
         );
         // What a call found is the user's only where a frame of the harness says so.
         assert_eq!(answer("12 | <answer>no</answer>"), Vec::<String>::new());

@@ -27,6 +27,9 @@ use crate::text::escape;
 use answer::Answer;
 use menu::Menu;
 
+/// The window is halved where their product compacted at least this share of the sessions: of fewer the others would be told of in a
+/// window that they do not have.
+const COMPACTED: f64 = 0.1;
 /// Of the random halves.
 const SEED: u64 = 1;
 const MOST_SPLITS: i64 = 10_000;
@@ -49,7 +52,7 @@ pub struct Args {
     /// Files or folders of logs
     #[arg(required = true)]
     logs: Vec<PathBuf>,
-    /// Tokens of the window that all policies run in [default: the product's own; half of it where the logs were compacted]
+    /// Tokens of the window that all policies run in [default: the product's own; half of it where a tenth of the logs were compacted]
     #[arg(long, value_name = "TOKENS", value_parser = tokens, allow_negative_numbers = true)]
     window: Option<u64>,
     /// How much more of what is needed later may be lost, as a share
@@ -148,7 +151,9 @@ fn answered(
         None => Menu::of(reference, model_window)?,
     };
     menu.is_of_logs = args.reference.is_none() && args.settings_for.is_none();
-    let is_half = args.window.is_none() && is_compacted(data, rows, indices)?;
+    let n_compacted = n_compacted(data, rows, indices)?;
+    let is_many = n_compacted > 0 && n_compacted as f64 >= COMPACTED * indices.len() as f64;
+    let is_half = args.window.is_none() && is_many;
     let half = if is_half { menu.own_window / 2 } else { menu.own_window };
     let menu = menu.in_window(args.window.unwrap_or(half));
     let plan = Plan::parse("advise.toml", &menu.experiment()?, &catalogue())?;
@@ -162,6 +167,7 @@ fn answered(
         margin: args.margin,
         is_half,
         n_sessions: sessions.len(),
+        n_compacted,
         validation: (args.splits > 0).then(|| advisor.validated(args.splits, SEED)),
         n_priced: indices.iter().filter(|&&index| is_priced(&rows[index])).count(),
     })
@@ -198,15 +204,14 @@ pub(super) fn replayed(
     })
 }
 
-/// Whether the product itself compacted one of these sessions: a segment ends there where its own window was full, so that in a window
+/// How many of these sessions the product itself compacted: a segment ends there where its own window was full, so that in a window
 /// of that size nothing happens inside of one.
-fn is_compacted(data: &Dataset, rows: &[TrajectoryRow], indices: &[usize]) -> anyhow::Result<bool> {
+fn n_compacted(data: &Dataset, rows: &[TrajectoryRow], indices: &[usize]) -> anyhow::Result<usize> {
+    let mut n = 0;
     for &index in indices.iter().filter(|index| rows[**index].n_segments > 1) {
-        if audit::is_compacted(&data.trajectory(index)?) {
-            return Ok(true);
-        }
+        n += usize::from(audit::is_compacted(&data.trajectory(index)?));
     }
-    Ok(false)
+    Ok(n)
 }
 
 fn is_priced(row: &TrajectoryRow) -> bool {

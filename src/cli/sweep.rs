@@ -310,7 +310,7 @@ fn table(keys: &[&str], rows: &[&Row]) -> Block {
         ]);
         lines.push(line);
     }
-    Block::Table { rows: lines, spare: [8, 7, 4, 3, 5, 6].map(|column| fixed + column).to_vec() }
+    Block::Table { rows: lines, spare: [8, 7, 6, 5, 0, 3, 4].map(|column| fixed + column).to_vec() }
 }
 
 fn as_json(args: &Args, keys: &[&str], rows: &[Row]) -> Value {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::super::count;
 use super::super::page::{Block, percent, shown};
 use super::menu::{Dish, Menu, values};
-use crate::advice::{Advice, Compared, Validation, Verdict};
+use crate::advice::{Advice, Compared, Fails, LEAST_SAVED, Validation, Verdict};
 use crate::report::statistics::estimate::Estimate;
 use crate::report::statistics::excess::{Excess, Told};
 
@@ -32,6 +32,8 @@ pub(super) struct Answer {
     pub(super) margin: f64,
     pub(super) is_half: bool,
     pub(super) n_sessions: usize,
+    /// Sessions that their product compacted.
+    pub(super) n_compacted: usize,
     pub(super) validation: Option<Validation>,
     /// Sessions whose model's prices are known.
     pub(super) n_priced: usize,
@@ -56,7 +58,9 @@ impl Answer {
 
     pub(super) fn page(&self) -> Vec<Block> {
         let sessions = count(self.n_sessions as u64, "session");
-        let mut text = format!("{sessions}. {}{}\n\n", self.menu.told(self.is_half), self.reference_over());
+        let compacted = [self.n_compacted, self.n_sessions];
+        let window = self.menu.told(self.is_half, compacted);
+        let mut text = format!("{sessions}. {window}{}\n\n", self.reference_over());
         match &self.advice.chosen {
             Some(chosen) => text += &self.set(chosen),
             None => text += &self.kept(),
@@ -109,7 +113,7 @@ impl Answer {
             count(excess.n_sessions as u64, "session"),
             HumanCount(excess.n_affected as u64),
             percent(chosen.over().unwrap_or(0.0)),
-            lost(excess),
+            lost(excess, ""),
             self.why(chosen),
             self.money()
         )
@@ -156,15 +160,40 @@ impl Answer {
             ),
             Verdict::TooLittle => self.too_little(),
             _ => format!(
-                "Keep yours: of what costs less none is shown, in both halves of the sessions, to lose at most {} more of what is needed later.\n{}{}{}{}{}",
-                points(self.margin),
+                "Keep yours: {}.\n{}{}{}{}{}{}",
+                self.none_holds(),
                 self.tally(),
                 self.by_name(),
+                self.best(),
                 self.least_margin(),
                 self.sessions_that_would_tell(),
                 self.money()
             ),
         }
+    }
+
+    fn none_holds(&self) -> String {
+        if self.advice.all.iter().any(Compared::holds_in_each) {
+            return "the cheapest that holds on the older half of the sessions does not on the newer"
+                .to_owned();
+        }
+        format!(
+            "in both halves of the sessions none costs at least {} less, has no more prompts over the window, and is shown to lose at most {} more of what is needed later",
+            percent(LEAST_SAVED),
+            points(self.margin)
+        )
+    }
+
+    /// What it loses a session that costs less, fits, and loses the least.
+    fn best(&self) -> String {
+        let is_told = |of: &&Compared| {
+            of.is_cheaper() && of.fits() && of.at_best.is_none() && of.excess.bounds().is_some()
+        };
+        let all = self.advice.all.iter().filter(is_told).filter_map(|of| Some((of.excess.value?, of)));
+        all.min_by(|a, b| a.0.total_cmp(&b.0)).map_or_else(String::new, |(_, of)| {
+            let beside = if of.break_even.is_some() { ", with ideal summaries" } else { "" };
+            format!("Of these `{}` loses the least. {}\n", self.dish(of).name, lost(&of.excess, beside))
+        })
     }
 
     /// The cheapest ones, where none costs less.
@@ -185,11 +214,11 @@ impl Answer {
         let mut text = String::new();
         for of in told("not worse") {
             let saved = beside(of.saved[2].unwrap_or(0.0), ["less", "as much"]);
-            let halves = match of.holds_in_each {
+            let halves = match of.holds_in_each() {
                 true => {
-                    "and in each half; but one that costs still less was chosen on the older half, and it alone is looked at on the newer"
+                    "and in each half; but one that costs still less was chosen on the older half, and it alone is looked at on the newer".to_owned()
                 }
-                false => "but not surely so in each half",
+                false => format!("but {}", fails(of)),
             };
             text += &format!(
                 "`{}` costs {saved}, sends {}, and is not worse over all sessions{}, {halves}.\n",
@@ -212,7 +241,8 @@ impl Answer {
     fn least_margin(&self) -> String {
         // Of one that is surely worse, or that its summaries decide, a margin says nothing.
         let is_open = |of: &&Compared| {
-            of.is_cheaper() && of.break_even.is_none() && of.at_best.is_none() && !of.is_worse(self.margin)
+            let is_told = of.break_even.is_none() && of.at_best.is_none() && !of.is_worse(self.margin);
+            of.is_cheaper() && of.lacks_sessions() && is_told
         };
         let told = self
             .advice
@@ -281,7 +311,10 @@ impl Answer {
     /// How many more sessions would tell of the one that could be told soonest.
     fn sessions_that_would_tell(&self) -> String {
         let more = |of: &&Compared| {
-            let needed = 2 * of.excess.sessions_needed(self.margin).filter(|_| of.is_cheaper())?;
+            let needed = 2 * of
+                .excess
+                .sessions_needed(self.margin)
+                .filter(|_| of.is_cheaper() && of.lacks_sessions())?;
             let more = needed.checked_sub(of.excess.n_affected).filter(|more| *more > 0)?;
             Some((more, self.dish(of).name.clone())).filter(|_| more <= MANY_TIMES * self.n_sessions)
         };
@@ -319,7 +352,7 @@ impl Answer {
         json!({
             "reference": self.menu.reference.name, "window": self.menu.reference.policy.window,
             "reference_window": self.menu.own_window, "half_window": self.is_half,
-            "sessions": self.n_sessions, "sessions_priced": self.n_priced,
+            "sessions": self.n_sessions, "sessions_compacted": self.n_compacted, "sessions_priced": self.n_priced,
             "older_sessions": advice.n_halves[0], "newer_sessions": advice.n_halves[1],
             "reference_compressions": advice.n_events,
             "verdict": match advice.verdict {
@@ -336,8 +369,10 @@ impl Answer {
         })
     }
 
-    fn row(&self, of: &Compared) -> Value {
+    pub(super) fn row(&self, of: &Compared) -> Value {
         let excess = &of.excess;
+        // Below the minimum there are counts alone.
+        let is_told = excess.bounds().is_some();
         json!({
             "policy": self.dish(of).name, "does": self.dish(of).words, "told": self.told(of),
             "values": values(&self.dish(of).policy),
@@ -346,11 +381,11 @@ impl Answer {
             "sessions": excess.n_sessions, "affected_sessions": excess.n_affected,
             "needs": excess.n_needs, "needs_lost_one_by_one": excess.n_lost[0], "needs_lost_one_by_one_by_reference": excess.n_lost[1],
             "needs_weight": excess.weight, "needs_lost": excess.lost[0], "needs_lost_by_reference": excess.lost[1],
-            "excess_loss": excess.value, "excess_loss_bounds": excess.bounds().map(|(lo, hi)| [lo, hi]),
-            "retained_10th_percentile": excess.low, "least_margin": excess.least_margin(),
+            "excess_loss": excess.value.filter(|_| is_told), "excess_loss_bounds": excess.bounds().map(|(lo, hi)| [lo, hi]),
+            "retained_10th_percentile": excess.low.filter(|_| is_told), "least_margin": excess.least_margin(),
             "needs_more_lost_a_session": excess.more.value,
             "needs_more_lost_a_session_interval": excess.more.interval.map(|(lo, hi)| [lo, hi]),
-            "break_even_share": of.break_even.map(|(share, _)| share), "break_even_share_at_least": of.break_even.and_then(|b| b.1),
+            "break_even_share": of.break_even.filter(|of| of.1.is_some()).map(|(share, _)| share), "break_even_share_at_least": of.break_even.and_then(|b| b.1),
         })
     }
 }
@@ -366,7 +401,7 @@ fn validated(of: &Validation) -> Block {
     Block::Text(format!("\nOf {} halves, drawn by lot, {told}.", HumanCount(u64::from(of.n_splits))))
 }
 
-fn lost(excess: &Excess) -> String {
+fn lost(excess: &Excess, beside: &str) -> String {
     let [own, of_reference] = excess.n_lost.map(HumanCount);
     let more = &excess.more;
     let each = match more.value {
@@ -380,7 +415,26 @@ fn lost(excess: &Excess) -> String {
         }
         _ => format!("{} more", shown(more)),
     };
-    format!("It loses {own} needs where the reference loses {of_reference}: {each} a session.")
+    format!("It loses {own} needs where the reference loses {of_reference}{beside}: {each} a session.")
+}
+
+/// Why it is not to be set, half by half.
+fn fails(of: &Compared) -> String {
+    let told = |fails: &Fails| match fails {
+        Fails::Saves(saved) => {
+            let saved = saved.unwrap_or(0.0);
+            let word = if saved < 0.0 { "more" } else { "less" };
+            format!("costs {} {word}, where {} less are asked for", points(saved.abs()), percent(LEAST_SAVED))
+        }
+        Fails::Over => "has more prompts over the window".to_owned(),
+        Fails::NotShown => "is not surely not worse".to_owned(),
+    };
+    let halves = ["older", "newer"].into_iter().zip(&of.fails).filter(|(_, fails)| !fails.is_empty());
+    let each = halves.map(|(half, fails)| {
+        let all: Vec<String> = fails.iter().map(told).collect();
+        format!("in the {half} half it {}", all.join(" and "))
+    });
+    each.collect::<Vec<_>>().join(", ")
 }
 
 /// Tokens beside those of the reference, in ours and as billed.

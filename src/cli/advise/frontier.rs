@@ -58,7 +58,7 @@ impl Answer {
                 "\nPolicies that cost less than the reference, over all {}:\n",
                 count(self.n_sessions as u64, "session")
             )),
-            Block::Table { rows, spare: vec![4, 2, 3, 5] },
+            Block::Table { rows, spare: vec![2, 3, 5, 4] },
             Block::Text(self.notes(&shown, is_bracket, [n - n_fit, n_fit - shown.len()])),
         ]
     }
@@ -66,13 +66,13 @@ impl Answer {
     /// The row of one that costs less; whether it has a cell for what it loses more, and for where it breaks even.
     fn cells(&self, of: &Compared, [is_told, is_bracket]: [bool; 2]) -> Vec<String> {
         let excess = &of.excess;
-        let range = excess.bounds().map_or_else(String::new, |(lo, hi)| format!(" [{lo:+.2}, {hi:+.2}]"));
         let best = of.at_best.as_ref().map(|best| (best.n_lost[0], best.value.unwrap_or(0.0)));
         let more = match best {
             Some((_, best)) => format!("{best:+.2} to {:+.2}", excess.value.unwrap_or(0.0)),
-            None => excess.value.map_or_else(none, |value| format!("{value:+.2}{range}")),
+            None => excess.value.zip(excess.bounds()).map_or_else(none, between),
         };
-        let even = match of.break_even {
+        // Below the minimum there are counts alone.
+        let even = match of.break_even.filter(|of| of.1.is_some()) {
             None => none(),
             Some((share, _)) if share <= 0.0 => "below 0".to_owned(),
             Some((share, lower)) => {
@@ -83,7 +83,7 @@ impl Answer {
                 format!("{share:.2}{}", lower.map_or_else(String::new, surely))
             }
         };
-        let more = if of.break_even.is_some() { none() } else { more };
+        let more = if of.break_even.is_some() || excess.bounds().is_none() { none() } else { more };
         let lost = format!("{} of {}", HumanCount(excess.n_lost[0]), HumanCount(excess.n_needs));
         let mut cells = vec![
             self.dish(of).name.clone(),
@@ -128,11 +128,21 @@ impl Answer {
     }
 }
 
+/// A difference with its bounds; where all sessions lose alike there are none.
+fn between((value, (lo, hi)): (f64, (f64, f64))) -> String {
+    match (hi - lo < 5e-4, hi - lo < 5e-3) {
+        (true, _) => format!("{value:+.2} in each"),
+        (_, true) => format!("{value:+.3} [{lo:+.3}, {hi:+.3}]"),
+        _ => format!("{value:+.2} [{lo:+.2}, {hi:+.2}]"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::super::page::lay_out;
     use super::super::menu::Menu;
     use super::*;
-    use crate::advice::{Advice, Verdict};
+    use crate::advice::{Advice, Fails, Verdict};
     use crate::report::statistics::estimate::Estimate;
     use crate::report::statistics::excess::{Excess, Pair};
 
@@ -155,7 +165,7 @@ mod tests {
             excess: Excess::of(&(0..12).map(pair).collect::<Vec<_>>()),
             with_empty: None,
             at_best: None,
-            holds_in_each: false,
+            fails: Default::default(),
             break_even,
         }
     }
@@ -165,7 +175,16 @@ mod tests {
         let advice =
             Advice { n_halves, most: (48, 6), n_events: 9, kept, chosen: None, all, verdict: Verdict::Keep };
         let menu = Menu::of(Some("claude-code"), 0).unwrap();
-        Answer { menu, advice, margin: 0.05, is_half: false, n_sessions: 12, validation: None, n_priced: 12 }
+        Answer {
+            menu,
+            advice,
+            margin: 0.05,
+            is_half: false,
+            n_sessions: 12,
+            n_compacted: 0,
+            validation: None,
+            n_priced: 12,
+        }
     }
 
     fn rows(all: Vec<Compared>) -> Vec<Vec<String>> {
@@ -175,6 +194,77 @@ mod tests {
             _ => None,
         });
         table.unwrap().into_iter().map(|row| row[5..].to_vec()).collect()
+    }
+
+    /// What is missing is told, half by half; more sessions are asked for only where they are what is missing.
+    #[test]
+    fn the_reason_that_holds_is_told() {
+        let told = |fails: [Vec<Fails>; 2]| {
+            let page = answer(vec![Compared { fails, ..compared(0, 1.4, None) }]).page();
+            match &page[0] {
+                Block::Text(text) => text.clone(),
+                _ => unreachable!("a text comes first"),
+            }
+        };
+        let money = told([vec![], vec![Fails::Saves(Some(0.0068))]]);
+        assert!(
+            money.contains(", but in the newer half it costs 0.7 % less, where 1 % less are asked for."),
+            "{money}"
+        );
+        assert!(!money.contains("would tell") && !money.contains("surely not worse"), "{money}");
+        assert!(money.contains("costs at least 1 % less, has no more prompts over"), "{money}");
+        // The figure of the best one, with its interval.
+        assert!(
+            money.contains("` loses the least. It loses 18 needs") && money.contains(" fewer a session."),
+            "{money}"
+        );
+        let both = told([vec![Fails::NotShown], vec![Fails::Over, Fails::NotShown]]);
+        assert!(
+            both.contains("in the older half it is not surely not worse, in the newer half it has more prompts over the window and is not surely not worse."),
+            "{both}"
+        );
+        let sessions = told([vec![Fails::NotShown], vec![]]);
+        assert!(sessions.contains("would tell of") && sessions.contains("could tell a margin"), "{sessions}");
+    }
+
+    /// Few needs are counted, and nothing is reckoned from them.
+    #[test]
+    fn below_the_minimum_there_are_counts_alone() {
+        let few = |even| {
+            let of = compared(1, 5.0, even);
+            let pair = |cluster| Pair {
+                cluster,
+                stratum: 0,
+                is_affected: true,
+                n_needs: 2,
+                weight: 2.0,
+                lost: [2.0, 0.0],
+                n_lost: [2, 0],
+            };
+            Compared { excess: Excess::of(&(0..3).map(pair).collect::<Vec<_>>()), ..of }
+        };
+        assert_eq!(rows(vec![few(None)])[1], ["6 of 6", "-", "too little"]);
+        assert_eq!(rows(vec![few(Some((0.3, None)))])[1], ["6 of 6", "-", "too little"]);
+        let of = few(Some((0.3, None)));
+        let json = answer(vec![of.clone()]).row(&of);
+        for key in ["excess_loss", "break_even_share", "retained_10th_percentile"] {
+            assert!(json[key].is_null(), "{key}: {json}");
+        }
+    }
+
+    #[test]
+    fn an_interval_without_width_is_none() {
+        assert_eq!(between((1.0, (1.0, 1.0))), "+1.00 in each");
+        assert_eq!(between((0.9985, (0.997, 1.0))), "+0.999 [+0.997, +1.000]");
+        assert_eq!(between((0.5, (0.25, 0.75))), "+0.50 [+0.25, +0.75]");
+    }
+
+    /// On how many sessions a figure stands is asked for: other columns go first.
+    #[test]
+    fn how_many_are_affected_goes_last() {
+        let text = lay_out(&answer(vec![compared(1, 5.0, None)]).frontier(), 60);
+        assert!(text.contains("affected") && text.contains("no room here for: billed"), "{text}");
+        assert!(!text.lines().any(|line| line.contains("no room") && line.contains("affected")), "{text}");
     }
 
     /// A share to keep and what is lost more are two quantities, and no row has both.

@@ -223,15 +223,23 @@ impl Menu {
         Ok((place(&self.reference)?, candidates))
     }
 
-    /// The reference and its window in words; `is_half` is whether the logs were compacted themselves.
-    pub(super) fn told(&self, is_half: bool) -> String {
+    /// The reference and its window in words; `is_half` is whether the window is halved since so many of the logs were compacted.
+    pub(super) fn told(&self, is_half: bool, [n_compacted, n]: [usize; 2]) -> String {
         let (window, own) = (self.reference.policy.window, self.own_window);
         // What is set may be another product's than the logs'; what fits is a matter of the model.
         let is_newest = self.reference.name == FILE.newest.name;
         let whose = if is_newest { "the model's" } else { "its own" };
         let full = if self.is_of_logs && !is_newest { " where that was full" } else { " by their product" };
         let size = match (is_half, window < own) {
-            (true, _) => format!(", half of {whose}, since the logs were compacted{full}"),
+            (true, _) => {
+                let logs = format!("{} of the {}", HumanCount(n_compacted as u64), count(n as u64, "log"));
+                format!(", half of {whose}, since {logs} were compacted{full}")
+            }
+            (false, false) if n_compacted > 0 => {
+                let were = if n_compacted == 1 { "was" } else { "were" };
+                let [some, all] = [n_compacted, n].map(|n| HumanCount(n as u64));
+                format!(", all of {whose}, since only {some} of {all} logs {were} compacted{full}")
+            }
             (false, true) => format!(", smaller than {whose}"),
             _ => String::new(),
         };
@@ -299,8 +307,13 @@ mod tests {
         }
         let newest = Menu::of(None, 128_000).unwrap();
         assert_eq!((newest.own_window, newest.candidates[0].policy.window), (128_000, 128_000));
-        let half = newest.in_window(64_000).told(true);
-        assert!(half.contains("in a window of 64,000 tokens, half of the model's, since"), "{half}");
+        let half = newest.in_window(64_000).told(true, [3, 4]);
+        assert!(
+            half.contains(
+                "in a window of 64,000 tokens, half of the model's, since 3 of the 4 logs were compacted"
+            ),
+            "{half}"
+        );
         check(Menu::of(None, 128_000).unwrap());
     }
 
@@ -327,10 +340,10 @@ mod tests {
             ["tokens", "file_tokens", "all_files_tokens", "files"].map(|key| number(&stage.strategy, key)),
             [Some(1_250), Some(2_500), Some(25_000), Some(5)]
         );
-        let told = menu.told(true);
+        let told = menu.told(true, [30, 76]);
         assert_eq!(
             told,
-            "Compared with `claude-code` (as Claude Code 2.1.331 does), in a window of 100,000 tokens, half of its own, since the logs were compacted where that was full; all that counts tokens is scaled alike."
+            "Compared with `claude-code` (as Claude Code 2.1.331 does), in a window of 100,000 tokens, half of its own, since 30 of the 76 logs were compacted where that was full; all that counts tokens is scaled alike."
         );
     }
 
@@ -357,13 +370,16 @@ mod tests {
 
     #[test]
     fn a_window_of_another_product_was_not_what_was_full() {
-        let told = Menu::settings("codex", 200_000).unwrap().in_window(100_000).told(true);
-        assert!(told.contains("half of its own, since the logs were compacted by their product;"), "{told}");
+        let told = Menu::settings("codex", 200_000).unwrap().in_window(100_000).told(true, [2, 2]);
+        assert!(
+            told.contains("half of its own, since 2 of the 2 logs were compacted by their product;"),
+            "{told}"
+        );
         assert_eq!(reference("newest-that-fit").unwrap(), None);
         assert!(reference("codex").unwrap() == Some("codex") && reference("codx").is_err());
         assert!(is_by_model("claude-api") && !is_by_model("codex"));
         // A preset that names no window is taken with one that the models may not have.
-        let of = |name, window| Menu::of(Some(name), window).unwrap().told(false);
+        let of = |name, window| Menu::of(Some(name), window).unwrap().told(false, [0, 9]);
         let told = of("mini-swe-agent", 128_000);
         assert!(
             told.contains("is taken with 200,000; the model of most of these sessions has 128,000"),
@@ -372,7 +388,7 @@ mod tests {
         for told in [of("mini-swe-agent", 200_000), of("codex", 128_000)] {
             assert!(!told.contains("names no window"), "{told}");
         }
-        let asked = Menu::of(Some("mini-swe-agent"), 128_000).unwrap().in_window(64_000).told(false);
+        let asked = Menu::of(Some("mini-swe-agent"), 128_000).unwrap().in_window(64_000).told(false, [0, 9]);
         assert!(!asked.contains("names no window"), "{asked}");
     }
 
