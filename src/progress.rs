@@ -152,11 +152,11 @@ impl Meter {
     fn line(&self, doing: &str) {
         let (passed, left) = self.seconds();
         let [done, total] = [&self.done, &self.total].map(|n| self.unit.shown(n.load(Ordering::Relaxed)));
-        let rate = self.unit.shown((self.done.load(Ordering::Relaxed) as f64 / passed) as u64);
+        let rate = pace(self.unit, self.done.load(Ordering::Relaxed) as f64 / passed);
         let doing = if doing.is_empty() { self.stage } else { doing };
         let left = HumanDuration(Duration::from_secs_f64(left.min(1e9)));
         let unit = self.unit.behind();
-        tracing::info!("{doing}: {done} of {total}{unit}, {rate}/s, {left} left");
+        tracing::info!("{doing}: {done} of {total}{unit}, {rate}, {left} left");
     }
 
     fn event(&self) {
@@ -177,13 +177,21 @@ impl Meter {
     }
 }
 
+/// `5/s`; what is slower by the minute, since 0/s would say that nothing happens.
+fn pace(unit: Unit, per_second: f64) -> String {
+    match per_second < 1.0 {
+        true => format!("{}/min", unit.shown((60.0 * per_second) as u64)),
+        false => format!("{}/s", unit.shown(per_second as u64)),
+    }
+}
+
 fn bar(stage: &str, unit: Unit, total: u64) -> ProgressBar {
     let shown = move |out: &mut dyn std::fmt::Write, n: u64| {
         // Nothing goes wrong in writing to a terminal's line.
         let _ = write!(out, "{}", unit.shown(n));
     };
     let style = ProgressStyle::with_template(&format!(
-        "{{msg}} {{wide_bar}} {{at}}/{{of}}{}, {{rate}}/s, {{eta}} left",
+        "{{msg}} {{wide_bar}} {{at}}/{{of}}{}, {{rate}}, {{eta}} left",
         unit.behind()
     ))
     .expect("the template holds known keys only")
@@ -192,9 +200,20 @@ fn bar(stage: &str, unit: Unit, total: u64) -> ProgressBar {
         shown(out, state.len().unwrap_or(0))
     })
     .with_key("rate", move |state: &ProgressState, out: &mut dyn std::fmt::Write| {
-        shown(out, state.per_sec() as u64)
+        let _ = write!(out, "{}", pace(unit, state.per_sec()));
     });
     let bar = ProgressBar::new(total).with_style(style).with_message(stage.to_owned());
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_slow_is_told_by_the_minute() {
+        let told = [0.1, 0.9, 1.0, 5.2].map(|rate| pace(Unit::Variants, rate));
+        assert_eq!(told, ["6/min", "54/min", "1/s", "5/s"]);
+    }
 }

@@ -310,4 +310,12 @@ fn nights_are_read_replayed_and_compared() {
         &Path::new(&place.at("nights")).join(&kept[0]).display().to_string(),
         &newest.display().to_string(),
     ]);
+    // A log that is gone changes no figure, so it is told in words.
+    fs::remove_file(place.at("logs/new.jsonl")).unwrap();
+    let fifth = night(BAD);
+    assert!(
+        told(&fifth).contains("1 file of earlier nights is not among the logs any more"),
+        "{}",
+        told(&fifth)
+    );
 }

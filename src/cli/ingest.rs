@@ -95,6 +95,11 @@ pub(super) fn since(text: &str) -> Result<SystemTime, String> {
 
 /// Runs the subcommand.
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
+    read(args, output).map(|(status, _)| status)
+}
+
+/// The same, with how many files that the dataset knows are not among the logs any more.
+pub(super) fn read(args: &Args, output: Output) -> anyhow::Result<(ExitStatus, u64)> {
     let options = Options {
         inputs: args.logs.clone(),
         out: args.out.clone().unwrap_or_default(),
@@ -110,7 +115,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     if let Some(path) = &args.explain {
         let told = logs::explain(path, &options)?;
         super::print(&if output.json { escape::json(&told)? } else { told.text() })?;
-        return Ok(ExitStatus::Done);
+        return Ok((ExitStatus::Done, 0));
     }
     let start = Instant::now();
     let meter = Meter::new("ingest", Unit::Bytes, 0, output.quiet);
@@ -145,7 +150,8 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
             ));
         }
     }
-    Ok(if is_done(&report, args.strict) { ExitStatus::Done } else { ExitStatus::Failed })
+    let n_gone = report.before.as_ref().map_or(0, |before| before.n_gone);
+    Ok((if is_done(&report, args.strict) { ExitStatus::Done } else { ExitStatus::Failed }, n_gone))
 }
 
 /// What became of the dataset that was there.

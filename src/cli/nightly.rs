@@ -10,7 +10,7 @@ use clap::Parser as _;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Cli, ExitStatus, Output, catalogue, compare, tell};
+use super::{Cli, Command, ExitStatus, Output, catalogue, compare, count, ingest, tell};
 use crate::experiment::finish::Success;
 use crate::experiment::{Plan, place};
 use crate::files::lock::Lock;
@@ -94,19 +94,21 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let [data, run] = ["data", "run"].map(|name| folder.join(name));
     let step = |args: Vec<OsString>| step(args, output);
 
-    let mut ingest = vec!["ingest".into(), "--out".into(), data.clone().into()];
+    let mut of_ingest = vec!["ingest".into(), "--out".into(), data.clone().into()];
     for (flag, globs) in [("--include", &config.include), ("--exclude", &config.exclude)] {
-        ingest.extend(globs.iter().flat_map(|glob| [flag.into(), glob.into()]));
+        of_ingest.extend(globs.iter().flat_map(|glob| [flag.into(), glob.into()]));
     }
-    ingest.extend(config.redact.then(|| "--redact".into()));
-    ingest.push("--".into());
-    ingest.extend(config.logs.into_inner().into_vec().iter().map(|path| beside(Path::new(path)).into()));
-    let mut status = step(ingest)?;
+    of_ingest.extend(config.redact.then(|| "--redact".into()));
+    of_ingest.push("--".into());
+    of_ingest.extend(config.logs.into_inner().into_vec().iter().map(|path| beside(Path::new(path)).into()));
+    let cli = typed(of_ingest, output)?;
+    let Command::Ingest(of_ingest) = &cli.command else { unreachable!("that was typed") };
+    let (mut status, n_gone) = ingest::read(of_ingest, cli.output)?;
     let replay: [OsString; 8] = [
         "run".into(),
         experiment.into(),
         "--data".into(),
-        data.into(),
+        data.clone().into(),
         "--out".into(),
         run.clone().into(),
         "--replace".into(),
@@ -122,7 +124,9 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     // The page says what the gate does, so the gate is asked first.
     let answered = before.as_deref().map(|before| compare::night(before, &night, gate, config.strict));
     let before = before.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
-    Night { name, before, ..said(answered.as_ref()) }.write(&night)?;
+    let mut said = Night { name, before, ..said(answered.as_ref()) };
+    said.notes.extend(gone(n_gone, &data));
+    said.write(&night)?;
     // A night is looked at in a browser: `report` draws pictures for a paper of any of them.
     let of_report = ["report", "--no-png", "--population", "these"].map(OsString::from);
     status = worse(status, step([&of_report[..], &[night.into()]].concat())?);
@@ -141,6 +145,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
             }
         },
     );
+    gone(n_gone, &data).iter().for_each(|told| tell(told));
     for old in all(&folder)?.iter().rev().skip(config.keep) {
         fs::remove_dir_all(old).with_context(|| format!("cannot remove {}", old.display()))?;
     }
@@ -194,15 +199,31 @@ fn said(answered: Option<&anyhow::Result<compare::Answered>>) -> Night {
     Night { said, ..Night::default() }
 }
 
+/// That logs of earlier nights are gone, which no figure tells: their sessions stay.
+fn gone(n: u64, data: &Path) -> Option<String> {
+    (n > 0).then(|| {
+        format!(
+            "{} of earlier nights {} not among the logs any more, and what was read of them still counts; to go on without, remove {}",
+            count(n, "file"),
+            if n == 1 { "is" } else { "are" },
+            data.display()
+        )
+    })
+}
+
 /// One of the other commands, as if it had been typed.
 fn step(args: Vec<OsString>, output: Output) -> anyhow::Result<ExitStatus> {
+    typed(args, output)?.run()
+}
+
+fn typed(args: Vec<OsString>, output: Output) -> anyhow::Result<Cli> {
     let typed: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     if !output.quiet {
         tell(&format!("== trajpress {}", typed.join(" ")));
     }
     let quiet = output.quiet.then(|| OsString::from("--quiet"));
     let name = [OsString::from("trajpress")];
-    Cli::try_parse_from(name.into_iter().chain(quiet).chain(args))?.run()
+    Ok(Cli::try_parse_from(name.into_iter().chain(quiet).chain(args))?)
 }
 
 fn worse(a: ExitStatus, b: ExitStatus) -> ExitStatus {

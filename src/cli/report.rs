@@ -102,7 +102,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<()> {
             escape::json(&json!({ "result": written.sentence, "files": paths, "remarks": written.remarks }))?
         }
         false => {
-            let is_there = |name: &&str| !args.no_png || !name.ends_with(".png");
+            let is_there = |name: &&str| !name.ends_with(".png") || !args.no_png && written.has_headline;
             let first = FIRST.into_iter().filter(is_there);
             let first: Vec<Block> =
                 first.map(|name| Block::Line(out.join(name).display().to_string())).collect();

@@ -65,6 +65,8 @@ impl Options {
 /// What a report left behind.
 pub struct Written {
     pub files: Vec<PathBuf>,
+    /// Whether the headline figure shows a variant that compresses.
+    pub has_headline: bool,
     /// Remarks for the reader's eyes: failed cells, variants on different trajectories.
     pub remarks: Vec<String>,
     /// The answer in short.
@@ -96,9 +98,15 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
     let mut tables = vec![summary.table(), summary.strata(), summary.by_format()];
     tables.iter_mut().for_each(|table| name_population(table, options.population));
     let mut sentence = html::sentence(&run, &summary, &lines);
-    if options.population == Population::Other && !summary.tells_needs() {
-        sentence += &of_these(folder, options)?;
-    }
+    // Where other repositories cannot be spoken of, the sentence goes on with more sessions of these, and the headline shows them.
+    let these = match options.population == Population::Other && !summary.tells_needs() {
+        true => of_these(folder, options)?,
+        false => None,
+    };
+    let headline = these.as_ref().map_or((&summary, options.population), |(summary, said)| {
+        sentence += said;
+        (summary, Population::These)
+    });
     let drawn: Vec<(&str, Option<String>)> =
         charts.iter().map(|(name, chart)| (*name, chart.as_ref().err().cloned())).collect();
     let mut draft = Draft::create(out)?;
@@ -108,9 +116,8 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
     draft.write("summary.tex", paper::latex(&summary))?;
     let shown = html::Shown { tables: &tables, charts: &charts, sentence: &sentence };
     draft.write("report.html", html::page(&run, &summary, &shown, (folder, !options.share_safe))?)?;
-    let (points, undrawn) = (summary.points(), summary.undrawn());
-    let about = (summary.tail(), options.population.name());
-    let drawn = figures::retention_savings(&points, &summary.styles(), undrawn, about);
+    let (points, about) = (headline.0.points(), (summary.tail(), headline.1.name()));
+    let drawn = figures::retention_savings(&points, &summary.styles(), headline.0.undrawn(), about);
     for (figure, width) in drawn.iter().zip(["", "_wide"]) {
         draft.write(&format!("retention_savings{width}.svg"), figure.svg()?)?;
         let picture = format!("retention_savings{width}.png");
@@ -144,20 +151,23 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
         draft.names.push(name);
     }
     let files = draft.publish()?;
-    Ok(Written { files, brief: brief::Brief::of(&run, &summary), sentence, remarks: summary.remarks })
+    let has_headline = points.iter().any(|point| point.family != figures::FULL);
+    let brief = brief::Brief::of(&run, &summary);
+    Ok(Written { files, has_headline, brief, sentence, remarks: summary.remarks })
 }
 
 /// What the same run says of more sessions of its repositories, where that is something.
-fn of_these(folder: &Path, options: &Options) -> anyhow::Result<String> {
+fn of_these(folder: &Path, options: &Options) -> anyhow::Result<Option<(Summary, String)>> {
     let run = load::Run::open(folder, Population::These)?;
     let mut gathered = Gathered::with(tables::measures(), None);
     let summary = tables::summary::summarise(&run, options.resampling, &mut gathered)?;
     if !summary.tells_needs() {
-        return Ok(String::new());
+        return Ok(None);
     }
     let lines = Lines::new(&run, gathered, options.resampling);
     let said = html::sentence(&run, &summary, &lines);
-    Ok(format!(" Of more sessions of these repositories (`--population these`): {said}"))
+    let said = format!(" Of more sessions of these repositories (`--population these`): {said}");
+    Ok(Some((summary, said)))
 }
 
 /// Folder of the figures beside the headline.

@@ -63,18 +63,20 @@ pub(crate) struct Style {
     pub(super) filled: bool,
 }
 
-/// By family.
+/// By family, and by setting where a family has several.
 pub(crate) type Styles = BTreeMap<String, Style>;
 
 /// Colour and shape of each family in order of their names, and whether it is a control: those are grey and empty, what compresses
-/// nothing is full. All figures of a run take them from all of its families, so that one has one look everywhere.
-pub(crate) fn styles<'a>(families: impl Iterator<Item = (&'a str, bool)>) -> Styles {
+/// nothing is full. All figures of a run take them from all of its families, so that one has one look everywhere. Settings of a
+/// family have its colour, each with another shape; each is given with its family, and whether it is a control.
+pub(crate) fn styles<'a>(settings: impl Iterator<Item = (&'a str, &'a str, bool)>) -> Styles {
     let mut styles = BTreeMap::new();
     let (mut next, mut next_control) = (0, 0);
-    let mut families: Vec<(&str, bool)> = families.collect();
-    families.sort_by(|a, b| natural(a.0, b.0));
-    families.dedup_by_key(|f| f.0);
-    for (family, control) in families {
+    let mut all: Vec<(&str, &str, bool)> = settings.collect();
+    all.sort_by(|a, b| natural(a.0, b.0).then_with(|| natural(a.1, b.1)));
+    all.dedup_by_key(|one| (one.0, one.1));
+    for of_family in all.chunk_by(|a, b| a.0 == b.0) {
+        let (family, _, control) = of_family[0];
         let style = if family == FULL {
             nothing()
         } else if control {
@@ -86,8 +88,17 @@ pub(crate) fn styles<'a>(families: impl Iterator<Item = (&'a str, bool)>) -> Sty
             nth(next - 1)
         };
         styles.insert(family.to_owned(), style);
+        // Those of a control are points of one curve.
+        for (i, (_, setting, _)) in of_family.iter().enumerate().skip(1).filter(|_| !control) {
+            styles.insert((*setting).to_owned(), style.turned(i));
+        }
     }
     styles
+}
+
+/// What a setting of a family looks like.
+pub(crate) fn look(styles: &Styles, family: &str, setting: &str) -> Style {
+    *styles.get(setting).unwrap_or_else(|| &styles[family])
 }
 
 /// What lines of these names look like: each has the look of its strategy, and others of one strategy its colour.

@@ -23,9 +23,9 @@ pub mod timeline;
 
 use canvas::Canvas;
 use labels::Rect;
-pub(crate) use marker::{Styles, styles};
+pub(crate) use marker::{Style, Styles, look, styles};
 
-use scatter::{Tier, draw, tiers};
+use scatter::draw;
 
 /// A variant in the figure.
 #[derive(Clone, Debug)]
@@ -33,6 +33,8 @@ pub(crate) struct Point {
     pub(crate) label: String,
     /// Strategy: gives colour and shape.
     pub(crate) family: String,
+    /// The strategy with its parameters: a shape of its own where the family has several.
+    pub(crate) setting: String,
     /// There to be compared with: faded, and on no frontier.
     pub(crate) control: bool,
     pub(crate) x: f64,
@@ -70,12 +72,11 @@ const TICK_SIZE: f64 = 7.5;
 const LABEL_SIZE: f64 = 7.0;
 const RADIUS: f64 = 2.7;
 
-/// Height of the plot, and how many variants carry their names: with more, points carry numbers, and a key names them.
-const PLOT_HEIGHT: f64 = 176.0;
-const MAX_NAMED: usize = 14;
+/// Height of the plot, and how many points crowd it.
+const PLOT_HEIGHT: f64 = 200.0;
+const MANY: usize = 14;
 /// The same as wide as a page.
-const WIDE_PLOT_HEIGHT: f64 = 230.0;
-const WIDE_MAX_NAMED: usize = 30;
+const WIDE_PLOT_HEIGHT: f64 = 250.0;
 /// Compresses nothing: it saves nothing and loses nothing.
 pub(crate) const FULL: &str = "full";
 
@@ -127,6 +128,7 @@ fn headline(
         points.push(Point {
             label: FULL.to_owned(),
             family: FULL.to_owned(),
+            setting: FULL.to_owned(),
             control: true,
             x: 0.0,
             x_interval: None,
@@ -138,7 +140,7 @@ fn headline(
     }
     let context = Context {
         styles: {
-            let mut own = styles(points.iter().map(|p| (p.family.as_str(), p.control)));
+            let mut own = styles(points.iter().map(|p| (p.family.as_str(), p.setting.as_str(), p.control)));
             own.extend(looks.clone());
             own
         },
@@ -157,14 +159,7 @@ fn headline(
             .then_with(|| natural(&a.family, &b.family))
             .then_with(|| natural(&a.label, &b.label))
     });
-    let named = tiers(&points, &[], Naming::Names).iter().filter(|t| **t == Tier::Named).count();
-    if named <= if is_wide { WIDE_MAX_NAMED } else { MAX_NAMED }
-        && let Some(figure) = draw(&points, &context, Naming::Names)
-    {
-        return figure;
-    }
-    draw(&points, &context, Naming::Numbers)
-        .unwrap_or_else(|| draw(&points, &context, Naming::Nothing).expect("no labels, no collisions"))
+    draw(&points, &context)
 }
 
 /// What the parts of the drawing share.
@@ -237,14 +232,6 @@ pub(crate) fn shortened(labels: &[(&str, bool)]) -> (Vec<String>, String) {
 /// Each part of what is told stays whole where lines are broken.
 fn kept_whole(told: &str) -> String {
     told.replace("; ", ";\n").replace(' ', "\u{a0}").replace('\n', " ")
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Naming {
-    Names,
-    Numbers,
-    /// Numbers did not fit either: the frontier alone is numbered, collisions and all.
-    Nothing,
 }
 
 #[cfg(test)]

@@ -3,40 +3,31 @@
 use std::collections::BTreeMap;
 
 use crate::report::figures::canvas::{Anchor, CAP_EM, Canvas, Colour, DESCENT_EM, INK, XY, text_width};
-use crate::report::figures::labels::{AWKWARD, FORBIDDEN, Label, Obstacle, Placed, Rect, place};
+use crate::report::figures::labels::{FORBIDDEN, Label, Obstacle, Placed, Rect, place};
 
 use super::axes::{Axes, draw_axes, intervals, reach};
 use super::frontier::{frontier, is_beaten, steps};
 use super::key::{Entry, draw_key, families, notes, settings};
-use super::marker::{GREY, Style, Styles, draw_marker, draw_reach};
-use super::{Context, FULL, Figure, LABEL_SIZE, MAX_NAMED, Naming, Point, RADIUS};
+use super::marker::{GREY, Style, Styles, draw_marker, draw_reach, look};
+use super::{Context, FULL, Figure, LABEL_SIZE, MANY, Point, RADIUS};
 
 /// Of the shares at the ends of series, and of the names of controls.
 const SHARE_SIZE: f64 = 5.5;
 const CONTROL_SIZE: f64 = 6.0;
 
-/// With more still, only the frontier is numbered.
-pub(super) const MAX_NUMBERED: usize = 40;
-/// With more variants than [`MAX_NAMED`] intervals are this much lighter, and thin.
+/// With more still, only the frontier has labels.
+pub(super) const MAX_LABELLED: usize = 40;
+/// With more variants than [`MANY`] intervals are this much lighter, and thin.
 pub(super) const CROWDED_LIGHTER: f64 = 0.6;
 
 /// Thin lines of the controls.
 const SERIES: Colour = Colour(0x99, 0x99, 0x99);
 
-/// The figure, or `None` if labels cannot be placed well.
-pub(super) fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
-    let scatter = Scatter::of(points, context, naming);
-    let (texts, boxes): (Vec<(String, Colour)>, Vec<Label>) = scatter.labels().into_iter().unzip();
+/// The figure, with the names of points at their marks, and numbers where there is no room for them.
+pub(super) fn draw(points: &[Point], context: &Context) -> Figure {
+    let mut scatter = Scatter::of(points, context);
     let mut obstacles = scatter.obstacles();
-    let (placed, cost) = place(&boxes, &scatter.markers, &obstacles, scatter.inside(), RADIUS);
-    let limit = match naming {
-        Naming::Names => AWKWARD,
-        Naming::Numbers => FORBIDDEN,
-        Naming::Nothing => f64::INFINITY,
-    };
-    if cost >= limit {
-        return None;
-    }
+    let (labels, placed) = scatter.place_labels(&obstacles);
     let mut canvas = Canvas {
         width: context.width,
         height: 0.0,
@@ -47,18 +38,18 @@ pub(super) fn draw(points: &[Point], context: &Context, naming: Naming) -> Optio
     let leaders: Vec<(XY, XY)> = placed.iter().filter_map(|p| p.leader).collect();
     scatter.draw_lines(&mut canvas, &leaders);
     scatter.draw_markers(&mut canvas);
-    let descent = if naming == Naming::Names { DESCENT_EM * LABEL_SIZE } else { 0.0 };
-    for (Placed { rect, .. }, (text, ink)) in placed.iter().zip(&texts) {
-        canvas.text((rect.x0, rect.y1 - descent), Anchor::Start, LABEL_SIZE, *ink, text);
+    for (Placed { rect, .. }, text) in placed.iter().zip(&labels) {
+        let descent = if text.is_name { DESCENT_EM * LABEL_SIZE } else { 0.0 };
+        canvas.text((rect.x0, rect.y1 - descent), Anchor::Start, LABEL_SIZE, text.ink, &text.text);
     }
-    let texts = texts.into_iter().map(|(text, _)| text);
+    let texts = labels.into_iter().map(|label| label.text);
     let mut labels: Vec<(String, Rect)> = texts.zip(placed.iter().map(|p| p.rect)).collect();
     obstacles.extend(leaders.into_iter().map(|(a, b)| Obstacle { a, b, cost: 3.0 }));
     let called = scatter.draw_controls(&mut canvas, &mut labels, &obstacles);
     scatter.draw_shares(&mut canvas, &mut labels, &obstacles);
     let notes = notes(points, context, scatter.others.len(), !scatter.beaten().is_empty());
     draw_key(&mut canvas, scatter.axes.plot.y1 + 34.0, &scatter.entries(&called), &notes);
-    Some(Figure { canvas, labels, markers: scatter.markers })
+    Figure { canvas, labels, markers: scatter.markers }
 }
 
 /// The points on paper. Lists of points are lists of their indices.
@@ -67,7 +58,8 @@ struct Scatter<'a> {
     styles: &'a Styles,
     /// By point: whether another choice saves and keeps at least as much, and more of one.
     is_beaten: Vec<bool>,
-    naming: Naming,
+    /// By point: whether a number stands for its name.
+    is_numbered: Vec<bool>,
     axes: Axes,
     centres: Vec<XY>,
     tiers: Vec<Tier>,
@@ -81,14 +73,14 @@ struct Scatter<'a> {
 }
 
 impl<'a> Scatter<'a> {
-    pub(super) fn of(points: &'a [Point], context: &'a Context, naming: Naming) -> Self {
+    pub(super) fn of(points: &'a [Point], context: &'a Context) -> Self {
         let plot = Rect { x0: 22.0, y0: 15.0, x1: context.width - 2.0, y1: 15.0 + context.height };
         let axes = Axes::new(points, plot);
         let centres: Vec<XY> = points.iter().map(|p| axes.at(p.x, p.y)).collect();
         let frontier = frontier(points);
         let is_beaten = points.iter().map(|p| is_beaten(p, points)).collect();
         let steps = steps(&frontier.iter().map(|&i| centres[i]).collect::<Vec<_>>());
-        let tiers = tiers(points, &frontier, naming);
+        let tiers = tiers(points, &frontier);
         let markers =
             centres.iter().zip(&tiers).map(|(&c, t)| Rect::around(c, t.radius(), t.radius())).collect();
         let of = |tier: Tier| (0..points.len()).filter(|&i| tiers[i] == tier).collect::<Vec<usize>>();
@@ -99,7 +91,7 @@ impl<'a> Scatter<'a> {
             points,
             styles,
             is_beaten,
-            naming,
+            is_numbered: vec![false; points.len()],
             axes,
             centres,
             tiers,
@@ -124,8 +116,12 @@ impl<'a> Scatter<'a> {
     }
 
     pub(super) fn style(&self, i: usize) -> Style {
-        let own = self.styles[&self.points[i].family];
+        let own = self.own_style(i);
         if self.is_beaten[i] { own.faded() } else { own }
+    }
+
+    fn own_style(&self, i: usize) -> Style {
+        look(self.styles, &self.points[i].family, &self.points[i].setting)
     }
 
     fn places(&self, indices: &[usize]) -> Vec<XY> {
@@ -136,25 +132,49 @@ impl<'a> Scatter<'a> {
         indices.iter().map(|&i| self.points[i].clone()).collect()
     }
 
+    /// What stands at points, and where. A name for which there is no room becomes a number, those of beaten points and long ones
+    /// first, half of them at a time: each makes room for others.
+    fn place_labels(&mut self, obstacles: &[Obstacle]) -> (Vec<Text>, Vec<Placed>) {
+        loop {
+            let (labels, boxes): (Vec<Text>, Vec<Label>) = self.labels().into_iter().unzip();
+            let (placed, costs) = place(&boxes, &self.markers, obstacles, self.inside(), RADIUS);
+            let mut without: Vec<usize> =
+                (0..labels.len()).filter(|&k| labels[k].is_name && costs[k] >= FORBIDDEN).collect();
+            without.sort_by(|&a, &b| {
+                let beaten = |k: usize| self.is_beaten[labels[k].point];
+                beaten(b).cmp(&beaten(a)).then(boxes[b].width.total_cmp(&boxes[a].width))
+            });
+            if without.is_empty() {
+                return (labels, placed);
+            }
+            without[..without.len().div_ceil(2)]
+                .iter()
+                .for_each(|&k| self.is_numbered[labels[k].point] = true);
+        }
+    }
+
+    /// Points of which a number stands for the name, in the order of the key.
+    fn numbered(&self) -> Vec<usize> {
+        self.named.iter().copied().filter(|&i| self.is_numbered[i]).collect()
+    }
+
     /// What stands at points, and its size.
-    pub(super) fn labels(&self) -> Vec<((String, Colour), Label)> {
-        let is_name = self.naming == Naming::Names;
-        // Numbers of points that coincide stand together; names do not.
-        let groups: Vec<Vec<usize>> = if is_name {
-            (0..self.named.len()).map(|k| vec![k]).collect()
-        } else {
-            coinciding(&self.places(&self.named))
-        };
-        let label = |group: Vec<usize>| {
-            let first = self.named[group[0]];
-            let text = if is_name { self.points[first].label.clone() } else { numbers(&group) };
+    fn labels(&self) -> Vec<(Text, Label)> {
+        let label = |point: usize, text: String, is_name: bool, is_faded: bool| {
             let height = (CAP_EM + if is_name { DESCENT_EM } else { 0.0 }) * LABEL_SIZE;
-            let width = text_width(&text, LABEL_SIZE);
-            let is_faded = group.iter().all(|&k| self.is_beaten[self.named[k]]);
-            let ink = if is_faded { GREY } else { INK };
-            ((text, ink), Label { point: self.centres[first], width, height })
+            let size = Label { point: self.centres[point], width: text_width(&text, LABEL_SIZE), height };
+            (Text { point, text, ink: if is_faded { GREY } else { INK }, is_name }, size)
         };
-        groups.into_iter().map(label).collect()
+        let names = self.named.iter().filter(|&&i| !self.is_numbered[i]);
+        let names = names.map(|&i| label(i, self.points[i].label.clone(), true, self.is_beaten[i]));
+        // Numbers of points that coincide stand together.
+        let numbered = self.numbered();
+        let groups = coinciding(&self.places(&numbered));
+        let number = |group: &Vec<usize>| {
+            let is_faded = group.iter().all(|&k| self.is_beaten[numbered[k]]);
+            label(numbered[group[0]], numbers(group), false, is_faded)
+        };
+        names.chain(groups.iter().map(number)).collect()
     }
 
     /// Lines that labels keep off, the more the higher the cost.
@@ -192,7 +212,7 @@ impl<'a> Scatter<'a> {
             draw_marker(canvas, self.centres[i], self.tiers[i].radius(), self.style(i));
         }
         // Of hundreds of variants the intervals of those without a number would bury all else.
-        let crowded = self.named.len() > MAX_NAMED;
+        let crowded = self.named.len() > MANY;
         if !crowded {
             canvas.line(&self.steps, 0.8, GREY);
         }
@@ -241,9 +261,6 @@ impl<'a> Scatter<'a> {
         obstacles: &[Obstacle],
     ) -> Vec<String> {
         let mut called = Vec::new();
-        if self.naming != Naming::Names {
-            return called;
-        }
         for one in &self.series {
             let point = &self.points[one[0]];
             let text = if one.len() == 1 { point.label.as_str() } else { point.family.as_str() };
@@ -294,10 +311,7 @@ impl<'a> Scatter<'a> {
 
     /// The lines of the key, without what is called at its points.
     fn entries(&self, called: &[String]) -> Vec<Entry> {
-        let mut entries: Vec<Entry> = match self.naming {
-            Naming::Names => Vec::new(),
-            _ => self.numbered(),
-        };
+        let mut entries = self.numbers();
         let is_named = |family: &Entry| self.named.iter().any(|&i| self.points[i].family == family.text);
         let others = families(&self.part(&self.others), self.styles);
         entries.extend(others.into_iter().filter(|f| !is_named(f)));
@@ -312,13 +326,14 @@ impl<'a> Scatter<'a> {
     }
 
     /// The points by number; a strategy under several triggers is one line.
-    pub(super) fn numbered(&self) -> Vec<Entry> {
-        let point = |k: &usize| &self.points[self.named[*k]];
+    fn numbers(&self) -> Vec<Entry> {
+        let numbered = self.numbered();
+        let point = |k: &usize| &self.points[numbered[*k]];
         let base = |k: &usize| point(k).label.split(" @").next().unwrap_or_default();
         let of = |k: &usize| (&point(k).family, base(k));
-        let all: Vec<usize> = (0..self.named.len()).collect();
+        let all: Vec<usize> = (0..numbered.len()).collect();
         let shown = |group: &[usize]| Entry {
-            style: self.styles[&self.points[self.named[group[0]]].family],
+            style: self.own_style(numbered[group[0]]),
             number: numbers(group),
             text: group.iter().skip(1).fold(point(&group[0]).label.clone(), |text, k| {
                 format!("{text},{}", &point(k).label[base(k).len()..])
@@ -326,6 +341,14 @@ impl<'a> Scatter<'a> {
         };
         all.chunk_by(|a, b| of(a) == of(b)).map(shown).collect()
     }
+}
+
+/// What stands at a point: its name, or a number, which may stand for others in the same place.
+struct Text {
+    point: usize,
+    text: String,
+    ink: Colour,
+    is_name: bool,
 }
 
 /// Size of a marker that lies on another, as a share of its own.
@@ -435,16 +458,10 @@ impl Tier {
     }
 }
 
-/// Controls are for reference; of the rest all are named if they are few, the
-/// frontier alone if they are many.
-pub(super) fn tiers(points: &[Point], frontier: &[usize], naming: Naming) -> Vec<Tier> {
+/// Controls are for reference; of the rest all are named if they are few, the frontier alone if they are many.
+fn tiers(points: &[Point], frontier: &[usize]) -> Vec<Tier> {
     let is_reference = |p: &Point| p.control && p.family != FULL;
-    let n_rest = points.iter().filter(|p| !is_reference(p)).count();
-    let all = match naming {
-        Naming::Names => true,
-        Naming::Numbers => n_rest <= MAX_NUMBERED,
-        Naming::Nothing => false,
-    };
+    let all = points.iter().filter(|p| !is_reference(p)).count() <= MAX_LABELLED;
     let tier = |(i, point): (usize, &Point)| match point {
         p if is_reference(p) => Tier::Reference,
         p if all || p.family == FULL || frontier.contains(&i) => Tier::Named,

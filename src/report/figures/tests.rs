@@ -7,7 +7,7 @@ use super::axes::Axes;
 use super::frontier::{frontier, steps};
 use super::key::settings;
 use super::marker::COLOURS;
-use super::scatter::{CROWDED_LIGHTER, MAX_NUMBERED, coinciding, numbers, series};
+use super::scatter::{CROWDED_LIGHTER, MAX_LABELLED, coinciding, numbers, series};
 
 /// The figure for a column.
 fn retention_savings(points: &[Point], undrawn: Undrawn, tail: &str, population: &str) -> Figure {
@@ -18,6 +18,7 @@ fn point(label: &str, family: &str, x: f64, y: f64) -> Point {
     Point {
         label: label.to_owned(),
         family: family.to_owned(),
+        setting: label.split(" @ ").next().unwrap().to_owned(),
         control: ["full", "oracle", "random", "atom-bag", "drop-all"].contains(&family),
         x,
         x_interval: Some((x - 0.03, x + 0.03)),
@@ -81,20 +82,22 @@ fn on_a_page_more_points_carry_their_names() {
 }
 
 #[test]
-fn many_points_carry_numbers_and_none_collide() {
+fn of_many_points_only_those_without_room_carry_numbers() {
     let figure = retention_savings(&band(38, 8), Undrawn::default(), "10", "other repositories");
     keep(&figure, "many.png");
     is_clear(&figure);
     assert_eq!(figure.labels.len(), 39);
-    assert!(figure.labels.iter().all(|(text, _)| text.parse::<u32>().is_ok()));
+    let n = figure.labels.iter().filter(|(text, _)| text.parse::<u32>().is_ok()).count();
+    assert!(n < 30, "{n} of 39 have no name");
 }
 
 #[test]
-fn hundreds_of_points_are_drawn_and_the_frontier_is_numbered() {
+fn hundreds_of_points_are_drawn_and_the_frontier_is_named() {
     let figure = retention_savings(&band(211, 12), Undrawn::default(), "10", "other repositories");
     keep(&figure, "hundreds.png");
     assert_eq!(figure.markers.len(), 212);
-    assert!(figure.labels.len() >= 3 && figure.labels.len() <= MAX_NUMBERED);
+    assert!(figure.labels.len() >= 3 && figure.labels.len() <= MAX_LABELLED);
+    assert!(figure.labels.iter().any(|(text, _)| text.starts_with("strategy-")), "{:?}", figure.labels);
 }
 
 #[test]
@@ -110,14 +113,16 @@ fn points_that_coincide_share_a_label_and_are_all_seen() {
     assert_eq!(numbers(&[1, 13]), "2,14");
     assert_eq!(numbers(&[1, 4, 5, 6, 8, 9]), "2,5-7,9,10");
     let mut points = band(16, 4);
-    points.push(point("twin", "twin-a", 0.9, 0.9));
-    points.push(point("twin", "twin-b", 0.9, 0.9));
+    // Names too long for any place become numbers.
+    let long = "twin ".repeat(30);
+    points.push(point(&format!("{long}a"), "twin-a", 0.9, 0.9));
+    points.push(point(&format!("{long}b"), "twin-b", 0.9, 0.9));
     let figure = retention_savings(&points, Undrawn::default(), "10", "other repositories");
     keep(&figure, "twins.png");
     is_clear(&figure);
-    assert!(figure.labels.iter().any(|(text, _)| text == "18,19"), "{:?}", figure.labels);
+    assert!(figure.labels.iter().any(|(text, _)| text == "1,2"), "{:?}", figure.labels);
     // The later one lies small on the first.
-    let colours = styles(points.iter().map(|p| (p.family.as_str(), p.control)));
+    let colours = styles(points.iter().map(|p| (p.family.as_str(), p.setting.as_str(), p.control)));
     let drawn = |family: &str| {
         let colour = colours[family].colour;
         let last = figure.canvas.marks.iter().rposition(|m| match m {
@@ -259,7 +264,7 @@ fn variants_that_have_no_point_are_counted() {
 #[test]
 fn a_family_looks_the_same_in_every_figure() {
     let all = band(6, 3);
-    let looks = styles(all.iter().map(|p| (p.family.as_str(), p.control)));
+    let looks = styles(all.iter().map(|p| (p.family.as_str(), p.setting.as_str(), p.control)));
     let one: Vec<Point> = all.into_iter().filter(|p| p.family == "strategy-2").collect();
     let drawn = |looks: &Styles| {
         let figure = headline(&one, looks, Undrawn::default(), ("10", "other repositories"), false);
@@ -274,6 +279,26 @@ fn a_family_looks_the_same_in_every_figure() {
     let lines = marker::of_lines(&["strategy-2(n=1) @ a", "strategy-2(n=1) @ b", "other"], &looks);
     assert_eq!((lines[0], lines[1].colour), (looks["strategy-2"], lines[0].colour));
     assert_ne!(lines[1].shape, lines[0].shape, "two lines of a strategy are told apart by their marks");
+}
+
+/// The same strategy with other parameters has another mark, and its name stands there with what its trigger is.
+#[test]
+fn settings_are_told_apart_and_called() {
+    let of = [("5", "a", 0.4, 0.6), ("10", "a", 0.3, 0.7), ("10", "b", 0.2, 0.8)];
+    let label = |(n, trigger, x, y)| point(&format!("mask(keep_last={n}) @ {trigger}"), "mask", x, y);
+    let points: Vec<Point> =
+        of.into_iter().map(label).chain([point("oracle @ a", "oracle", 0.4, 1.0)]).collect();
+    let looks = styles(points.iter().map(|p| (p.family.as_str(), p.setting.as_str(), p.control)));
+    let shapes = [0, 1, 2].map(|i: usize| look(&looks, "mask", &points[i].setting));
+    assert!(shapes[0].shape != shapes[1].shape && shapes[1] == shapes[2], "{shapes:?}");
+    assert_eq!((shapes[0].colour, looks.len()), (shapes[1].colour, 3), "{looks:?}");
+    for figure in super::retention_savings(&points, &looks, Undrawn::default(), ("10", "other repositories"))
+    {
+        is_clear(&figure);
+        for text in ["mask(keep_last=5)", "mask(keep_last=10)", "mask(keep_last=10) @a"] {
+            assert!(figure.labels.iter().any(|(told, _)| told == text), "{:?}", figure.labels);
+        }
+    }
 }
 
 /// What is beaten has neither intervals nor a full colour; a control is called at its mark.

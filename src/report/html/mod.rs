@@ -23,7 +23,7 @@ use crate::report::tables::summary::{Part, Summary, VariantSummary, metric};
 use crate::report::tables::{Cells, Column, Table, fixed};
 use crate::report::{Charts, Night};
 use crate::scores;
-use crate::scores::money::TOKEN_SAVINGS;
+use crate::scores::money::{COST_SAVINGS, TOKEN_SAVINGS};
 use crate::scores::retention::NEED_RETENTION;
 use crate::text::escape;
 
@@ -34,6 +34,8 @@ const NEEDS: &str = "need_retention_common";
 const DIVISIONS: [&str; 6] = ["kind", "class", "horizon", "point", "type", "category"];
 /// What saves less saves nothing to speak of.
 const SAVES: f64 = 0.005;
+/// A loss of money of less is none.
+const COSTS: f64 = 0.005;
 
 /// What stands on the page.
 pub(super) struct Shown<'a> {
@@ -105,7 +107,7 @@ pub(super) fn page(
         "worst": summary.rows.iter().map(worst).collect::<Vec<_>>(),
         "short": short.collect::<serde_json::Map<_, _>>(),
         "triggers": escape::line(&triggers),
-        "looks": summary.rows.iter().map(|row| styles[&summary.family(row)].told()).collect::<Vec<_>>(),
+        "looks": summary.rows.iter().map(|row| summary.look(&styles, row).told()).collect::<Vec<_>>(),
         "order": order,
         "why": summary.rows.iter().map(|row| row.estimates[efficiency].in_short()).collect::<Vec<_>>(),
         "called": scores::all().map(|score| (score.name, score.called())).collect::<BTreeMap<_, _>>(),
@@ -260,6 +262,13 @@ pub(super) fn sentence(run: &Run, summary: &Summary, lines: &Lines) -> String {
     let both = |row: &VariantSummary| of(row, saved) + of(row, kept);
     let told = |row: &&&VariantSummary| row.estimates[kept].value.is_some();
     let percent = |x: f64| format!("{} %", fixed(100.0 * x, 0));
+    // What sends less can cost more: what is cached is cheap, and each compression ends that.
+    let costs = |row: &VariantSummary| match row.estimates[metric(COST_SAVINGS.name)].value {
+        Some(saved) if saved <= -COSTS => {
+            format!(", but costs {} more money than nothing compressed", percent(-saved))
+        }
+        _ => String::new(),
+    };
     let Some(best) = choices.iter().filter(told).max_by(|a, b| both(a).total_cmp(&both(b))) else {
         let Some(most) = choices.iter().max_by(|a, b| of(a, saved).total_cmp(&of(b, saved))) else {
             return "No variant sent fewer tokens than the logs.".to_owned();
@@ -270,17 +279,19 @@ pub(super) fn sentence(run: &Run, summary: &Summary, lines: &Lines) -> String {
             None => (String::new(), "to say what it loses"),
         };
         return format!(
-            "`{}` sends {} fewer tokens{counted}; {} {end}.",
+            "`{}` sends {} fewer tokens{counted}{}; {} {end}.",
             most.label,
             percent(of(most, saved)),
+            costs(most),
             too_few(lost)
         );
     };
     let mut said = format!(
-        "`{}` sends {} fewer tokens and keeps {} of what was needed later",
+        "`{}` sends {} fewer tokens and keeps {} of what was needed later{}",
         best.label,
         percent(of(best, saved)),
-        interval(&best.estimates[kept])
+        interval(&best.estimates[kept]),
+        costs(best)
     );
     let cheaper = choices.iter().filter(told).filter(|row| of(row, saved) > of(best, saved) + SAVES);
     if let Some(next) = cheaper.max_by(|a, b| both(a).total_cmp(&both(b))) {
@@ -308,7 +319,7 @@ pub(super) fn sentence(run: &Run, summary: &Summary, lines: &Lines) -> String {
             }
             _ => "fewer".to_owned(),
         };
-        said += &format!("; `{}` sends {} {clause}", next.label, percent(of(next, saved)));
+        said += &format!("; `{}` sends {} {clause}{}", next.label, percent(of(next, saved)), costs(next));
     }
     said + "."
 }

@@ -43,6 +43,17 @@ fn the_first_sentence_is_the_result() {
     assert!(table["columns"].as_array().unwrap().iter().all(|c| c["cells"].as_array().unwrap().len() == 4));
 }
 
+/// Of prompts that are cached the smaller one can cost more.
+#[test]
+fn that_it_costs_money_is_told() {
+    const DEAR: [Spec; 2] =
+        [("full", "", "never", 0.0, 1.0), ("mask", "keep_last=10", "turns(n=10)", 0.1, 0.8)];
+    let sentence = |specs: &[Spec]| data(&page_of(specs, 60))["sentence"].as_str().unwrap().to_owned();
+    let dear = sentence(&DEAR);
+    assert!(dear.ends_with(", but costs 3 % more money than nothing compressed."), "{dear}");
+    assert!(!sentence(&TINY).contains("costs"));
+}
+
 #[test]
 fn few_needs_are_said_to_be_few() {
     let told = data(&page_of(&TINY, 3));
@@ -179,6 +190,9 @@ fn few_repositories_are_told_what_holds_for_them() {
     let (other, these) = sentence.split_once(" Of more sessions of these repositories").unwrap();
     assert!(other.contains("too few independent sources"), "{sentence}");
     assert!(these.contains("`truncate(last=5) @ turns(n=10)` sends") && these.contains('['), "{sentence}");
+    // So does the headline figure, which would have no point else.
+    let svg = std::fs::read_to_string(dir.path().join("out/retention_savings.svg")).unwrap();
+    assert!(svg.contains("these repositories") && svg.contains("truncate(last=5)"), "{svg}");
 }
 
 /// The page has the order of summary.md, and the looks of the figures.

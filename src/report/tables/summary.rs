@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use rayon::prelude::*;
 
 use crate::progress;
-use crate::report::figures::{FULL, Point, Styles, Undrawn, styles};
+use crate::report::figures::{FULL, Point, Style, Styles, Undrawn, look, styles};
 use crate::report::lines::Gathered;
 use crate::report::load::{Corpus, Population, Prices, Run};
 use crate::report::statistics::bootstrap::Resampling;
@@ -157,6 +157,11 @@ fn formats(run: &Run) -> BTreeMap<String, Vec<bool>> {
     names.into_iter().map(|name| (name.to_owned(), members(name))).collect()
 }
 
+/// The strategy of a label, with its parameters.
+fn setting(label: &str) -> &str {
+    label.split_once(" @ ").map_or(label, |(setting, _)| setting)
+}
+
 impl Summary {
     /// What a cluster is, and of what the sessions are a sample.
     pub(crate) fn cluster(&self) -> String {
@@ -180,16 +185,21 @@ impl Summary {
     /// What a variant is called in figures: its strategy; a control that is a strategy with another setting has a name of its own.
     pub(crate) fn family(&self, r: &VariantSummary) -> String {
         let is_setting = r.control && self.rows.iter().any(|o| !o.control && o.strategy == r.strategy);
-        let name = r.label.split_once(" @ ").map_or(r.label.as_str(), |(name, _)| name);
+        let name = setting(&r.label);
         // That truth was given is said, also where the strategy stands there in no other form.
         if is_setting || name.contains("=given") { name.to_owned() } else { r.strategy.clone() }
     }
 
     /// Colour and shape of each family, in every figure.
     pub(crate) fn styles(&self) -> Styles {
-        let families: Vec<(String, bool)> =
-            self.rows.iter().map(|row| (self.family(row), row.control)).collect();
-        styles(families.iter().map(|(family, control)| (family.as_str(), *control)))
+        let families: Vec<(String, &VariantSummary)> =
+            self.rows.iter().map(|row| (self.family(row), row)).collect();
+        styles(families.iter().map(|(family, row)| (family.as_str(), setting(&row.label), row.control)))
+    }
+
+    /// Those of a variant.
+    pub(crate) fn look(&self, styles: &Styles, row: &VariantSummary) -> Style {
+        look(styles, &self.family(row), setting(&row.label))
     }
 
     /// The points of the headline figure.
@@ -201,6 +211,7 @@ impl Summary {
                 Some(Point {
                     label: r.label.clone(),
                     family: self.family(r),
+                    setting: setting(&r.label).to_owned(),
                     control: r.control,
                     x: r.estimates[x].value?,
                     x_interval: r.estimates[x].interval,

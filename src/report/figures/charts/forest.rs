@@ -71,7 +71,7 @@ fn chart(input: &Input) -> Result<Chart, String> {
     };
     let caption = format!(
         "Needs kept by a variant minus those of the baseline, on the same sessions, with 95 % intervals. Dashed: the margin of {MARGIN}. \
-         Blue: the whole interval is above it (not worse); orange: below 0 (worse); grey: cannot be told.{more}"
+         Orange: the whole interval is below 0 (worse, however little); blue: another one, all above the margin (not worse); grey: cannot be told.{more}"
     );
     Ok(Chart::new("Differences in needs kept".to_owned(), caption, data, |width| draw(width, &groups)))
 }

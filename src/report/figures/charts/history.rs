@@ -95,7 +95,8 @@ impl History {
         let nights = dates(&self.nights);
         let strategy = |name: &'_ str| name.split(['(', ' ']).next().unwrap_or_default().to_owned();
         let families: Vec<String> = self.lines.iter().map(|line| strategy(&line.variant)).collect();
-        let looks = of_lines(shown, &styles(families.iter().map(|name| (name.as_str(), false))));
+        let looks =
+            of_lines(shown, &styles(families.iter().map(|name| (name.as_str(), name.as_str(), false))));
         let mut all = Vec::new();
         for (of, score) in boxes.into_iter().zip(&scores) {
             let lines: Vec<(usize, &Line)> = self
@@ -110,9 +111,11 @@ impl History {
             let y = Axis::numbers(Scale::around(heights(&series).chain(gates)), &title);
             let frame = Frame::draw(&mut canvas, of, &Axis::names(nights.clone(), "night"), &y);
             frame.series(&mut canvas, &series);
-            for (i, line) in lines {
+            let n = lines.len();
+            for (k, (i, line)) in lines.into_iter().enumerate() {
                 for point in &line.points {
-                    let at = frame.at(point.night as f64, point.value);
+                    let (x, y) = frame.at(point.night as f64, point.value);
+                    let at = (x + plot::apart(k, n, plot::APART), y);
                     if let Some(gate) = point.gate {
                         let (x, y) = frame.at(point.night as f64, gate);
                         canvas.line(&[(x - 4.0, y), (x + 4.0, y)], 1.2, looks[i].colour.lighter(0.35));

@@ -136,7 +136,7 @@ impl<'a> Input<'a> {
 
     /// How a variant looks in every figure.
     fn style(&self, row: &VariantSummary) -> Style {
-        self.summary.styles()[&self.summary.family(row)]
+        self.summary.look(&self.summary.styles(), row)
     }
 
     fn table(&self, name: &str) -> Option<&'a Table> {

@@ -176,15 +176,14 @@ impl Frame {
 
     pub(super) fn series(&self, canvas: &mut Canvas, all: &[Series]) {
         // Intervals of lines at one place stand side by side.
-        self.series_apart(canvas, all, 1.6);
+        self.series_apart(canvas, all, APART);
     }
 
     /// The same with lines that stand so far apart, where they are at one place.
     pub(super) fn series_apart(&self, canvas: &mut Canvas, all: &[Series], by: f64) {
-        let apart = |i: usize| (i as f64 - (all.len() as f64 - 1.0) / 2.0) * by;
         let place = |i: usize, point: &Spot| {
             let (x, y) = self.at(point.x, point.y);
-            (x + apart(i), y)
+            (x + apart(i, all.len(), by), y)
         };
         for (i, series) in all.iter().enumerate() {
             for point in &series.points {
@@ -208,6 +207,14 @@ impl Frame {
             series.points.iter().for_each(|p| draw_marker(canvas, place(i, p), RADIUS, series.style));
         }
     }
+}
+
+/// How far lines at one place stand from each other.
+pub(super) const APART: f64 = 1.6;
+
+/// How far beside its place the mark of the `i`-th of `n` lines stands.
+pub(super) fn apart(i: usize, n: usize, by: f64) -> f64 {
+    (i as f64 - (n as f64 - 1.0) / 2.0) * by
 }
 
 /// A line of the chart.
@@ -344,13 +351,32 @@ pub(super) struct Cells<'a> {
 }
 
 impl Cells<'_> {
+    /// How wide the names of rows are in a box of that width.
+    fn names(&self, width: f64) -> f64 {
+        let longest = self.rows.iter().map(|name| text_width(name, SIZE)).fold(0.0, f64::max);
+        longest.min(0.62 * width) + 4.0
+    }
+
+    fn longest(&self) -> f64 {
+        self.columns.iter().map(|name| text_width(name, SIZE)).fold(0.0, f64::max) + 3.0
+    }
+
+    /// How wide a column is there.
+    fn cell(&self, width: f64) -> f64 {
+        ((width - self.names(width)) / self.columns.len().max(1) as f64).min(self.longest().max(44.0))
+    }
+
+    /// Whether the names of columns have room.
+    pub(super) fn is_named(&self, width: f64) -> bool {
+        self.cell(width) >= self.longest() - 1e-9
+    }
+
     /// Draws them into a box as wide as that, under a title; where they end.
     pub(super) fn draw(&self, canvas: &mut Canvas, left: f64, right: f64, top: f64, title: &str) -> f64 {
         const HEIGHT: f64 = 11.0;
         let width = right - left;
-        let longest = self.rows.iter().map(|name| text_width(name, SIZE)).fold(0.0, f64::max);
-        let names = longest.min(0.62 * width) + 4.0;
-        let cell = ((width - names) / self.columns.len().max(1) as f64).min(44.0);
+        let names = self.names(width);
+        let cell = self.cell(width);
         canvas.text((left + 0.5, top + SIZE), Anchor::Start, SIZE, INK, &fitted(title, SIZE, width));
         let first = top + SIZE + LINE + 4.0;
         for (c, name) in self.columns.iter().enumerate() {
