@@ -97,7 +97,8 @@ fn sessions_of_a_repository_are_one_log() {
         assert!(shown.status.success(), "{more:?}: {}", String::from_utf8_lossy(&shown.stderr));
     }
     assert!(place.program(&["inspect", "run", id]).status.success());
-    let exported = place.program(&["export", "run", "--variant", "drop-all", "--as", "openai", "--at", "each"]);
+    let exported =
+        place.program(&["export", "run", "--variant", "drop-all", "--as", "openai", "--at", "each"]);
     let prompts = String::from_utf8(exported.stdout).unwrap();
     assert!(exported.status.success() && prompts.lines().count() >= 2, "{prompts}");
 }
