@@ -8,10 +8,10 @@ pub mod usage;
 pub use usage::Counted;
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
-use std::{fs, io};
 
 use anyhow::Context as _;
 use rayon::prelude::*;
@@ -21,7 +21,7 @@ use crate::annotate::partners::{Candidate, Interner, partners};
 use crate::annotate::usage::Sessions;
 use crate::files::lock::Lock;
 use crate::files::vouch::{self, Made, Tables};
-use crate::files::{reach, swap};
+use crate::files::{reach, swap, whole};
 use crate::progress::{Meter, Unit};
 use crate::store::{
     self, FeatureRow, PartnerRow, SCHEMA_VERSION, StepRow, TableWriter, TrajectoryRow, UsageRow,
@@ -133,13 +133,7 @@ pub fn annotate(data: &Path, tokenizer: &str, threads: usize) -> anyhow::Result<
 /// Deletes the partners of a dataset, so that the next `annotate` draws all anew.
 pub fn forget_partners(data: &Path) -> anyhow::Result<()> {
     let _lock = Lock::wait(data, "annotate")?;
-    let path = data.join(PartnerRow::table_file());
-    match fs::remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}", path.display()))
-        }
-        _ => Ok(()),
-    }
+    whole::remove(&data.join(PartnerRow::table_file()))
 }
 
 /// What `ingest` says of its tables, if they still are that.

@@ -1,7 +1,6 @@
 //! `RUN/_data.json`: where the data of a run lie, for commands that look at its logs again. It is no part of what a run is: the same
 //! run may be made from data in another place, and rows are passed on without it.
 
-use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context as _;
@@ -27,11 +26,7 @@ pub fn write(run: &Path, data: &Path) -> anyhow::Result<()> {
     if reach::read(&path)?.is_some_and(|there| there == text.as_bytes()) {
         return Ok(());
     }
-    // No file of a run is written over, so the old one goes.
-    if reach::is_there(&path)? {
-        fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
-    }
-    whole::write(&path, text.as_bytes())
+    whole::replace(&path, text.as_bytes())
 }
 
 /// Where the data of a run are; none where it does not say.
@@ -55,6 +50,8 @@ fn from(folder: &Path, to: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

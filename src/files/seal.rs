@@ -26,12 +26,7 @@ fn digest(table: &Path) -> anyhow::Result<String> {
 
 /// Notes the digest of a table.
 pub fn write(table: &Path) -> anyhow::Result<()> {
-    let path = seal(table);
-    // No file of a run is written over, so the old one goes.
-    if reach::is_there(&path)? {
-        fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
-    }
-    whole::write(&path, digest(table)?.as_bytes())
+    whole::replace(&seal(table), digest(table)?.as_bytes())
 }
 
 /// Fails where a table is not what was written; one without a digest is taken as it is.

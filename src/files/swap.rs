@@ -10,7 +10,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 
-use crate::files::reach;
+use crate::files::{reach, whole};
 
 /// The list: a line a file, what it is called and what it will be called.
 const LIST: &str = ".trajpress.swap";
@@ -47,7 +47,7 @@ pub fn settle(folder: &Path) -> anyhow::Result<()> {
             done => done.with_context(|| format!("cannot write {}", folder.join(name).display()))?,
         }
     }
-    fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))
+    whole::remove(&path)
 }
 
 #[cfg(test)]

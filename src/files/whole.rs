@@ -24,25 +24,30 @@ impl Whole {
         let cannot = || format!("cannot write {}", path.display());
         // A link stays one.
         let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let old = fs::metadata(&place).ok();
         let folder = place.parent().unwrap_or(Path::new(""));
+        let is_new = fs::metadata(&place).is_err();
         for (record, what) in [("ingest.json", "a dataset"), ("_manifest.json", "a run")] {
             anyhow::ensure!(
-                old.is_none() || !reach::is_there(&folder.join(record))?,
+                is_new || !reach::is_there(&folder.join(record))?,
                 "{} is a file of {what}\nhint: name another file",
                 path.display()
             );
         }
+        Whole::draft(place).with_context(cannot)
+    }
+
+    fn draft(place: PathBuf) -> io::Result<Self> {
+        let old = fs::metadata(&place).ok();
         if old.as_ref().is_some_and(|old| !old.is_file()) {
-            let device = File::options().write(true).open(&place).with_context(cannot)?;
+            let device = File::options().write(true).open(&place)?;
             return Ok(Whole { to: BufWriter::new(Box::new(device)), draft: None });
         }
         let name = place.file_name().unwrap_or_default().to_string_lossy();
         let draft = place.with_file_name(format!(".unfinished.{}.{name}", std::process::id()));
-        let file = File::create(&draft).with_context(cannot)?;
+        let file = File::create(&draft)?;
         let whole = Whole { to: BufWriter::new(Box::new(file)), draft: Some((draft.clone(), place)) };
         if let Some(old) = old {
-            fs::set_permissions(&draft, old.permissions()).with_context(cannot)?;
+            fs::set_permissions(&draft, old.permissions())?;
         }
         Ok(whole)
     }
@@ -60,11 +65,28 @@ impl Whole {
 
 /// Writes a whole file.
 pub fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let mut whole = Whole::begin(Some(path))?;
-    whole
-        .write_all(bytes)
-        .and_then(|()| whole.finish())
-        .with_context(|| format!("cannot write {}", path.display()))
+    fill(Whole::begin(Some(path))?, path, bytes)
+}
+
+/// Writes a file of ours over the one before, which two processes may do at once.
+pub fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let whole = Whole::draft(path.to_owned()).with_context(|| format!("cannot write {}", path.display()))?;
+    fill(whole, path, bytes)
+}
+
+fn fill(mut whole: Whole, path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let written = whole.write_all(bytes).and_then(|()| whole.finish());
+    written.with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Removes a file. Another process may do so at the same time: what is gone already is no error.
+pub fn remove(path: &Path) -> anyhow::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 impl Write for Whole {

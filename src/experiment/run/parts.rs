@@ -11,7 +11,7 @@ use super::super::plan::Plan;
 use super::super::publish::{self, Published, Scratch};
 use super::super::rows::{CellPart, UnitRows};
 use super::super::units::{self, Unit, part, part_of};
-use crate::files::reach;
+use crate::files::{reach, whole};
 use crate::programs::may_pass;
 use crate::store::{
     CellRow, CellStatus, ContextRow, EventRow, ItemRow, Row, ScoreRow, TableReader, TableWriter, TimelineRow,
@@ -95,12 +95,7 @@ pub(super) fn remove(plan: &Plan, out: &Path, unit: &Unit) -> anyhow::Result<()>
     // `cells` first: without it the unit is not published.
     let parts = tables(plan).rev().map(|table| part(out, table, unit));
     for path in parts.chain([digests(out, &unit.group, &unit.id)]) {
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(error).with_context(|| format!("cannot remove {}", path.display()));
-            }
-            _ => {}
-        }
+        whole::remove(&path)?;
     }
     Ok(())
 }
@@ -145,7 +140,7 @@ pub(super) fn prune(out: &Path, units: &[Unit]) -> anyhow::Result<()> {
             if !own.contains(&(group.as_str(), id.as_str())) {
                 let part = part_of(out, &table, &group, &id);
                 let part = if table == "digests" { part.with_extension("json") } else { part };
-                fs::remove_file(&part).with_context(|| format!("cannot remove {}", part.display()))?;
+                whole::remove(&part)?;
             }
         }
     }

@@ -340,6 +340,25 @@ fn data_that_have_grown_cost_what_is_new() {
     assert!(error.contains("holds another run: the data"), "{error}");
 }
 
+/// Parts of before are deleted by all that end at the same time.
+#[test]
+fn many_delete_the_parts_of_before() {
+    let dir = tempfile::tempdir().unwrap();
+    for table in ["cells", "digests"] {
+        let folder = units::parts(dir.path()).join(table).join("variant_group=model-free");
+        fs::create_dir_all(&folder).unwrap();
+        let end = if table == "cells" { "parquet" } else { "json" };
+        (0..400).for_each(|n| fs::write(folder.join(format!("u-{n:03}.{end}")), "").unwrap());
+    }
+    std::thread::scope(|s| {
+        let all: Vec<_> = (0..4).map(|_| s.spawn(|| prune(dir.path(), &[]))).collect();
+        all.into_iter().for_each(|one| one.join().unwrap().unwrap());
+    });
+    for table in ["cells", "digests"] {
+        assert_eq!(units::published(dir.path(), table).unwrap(), []);
+    }
+}
+
 #[test]
 fn two_processes_go_on_with_data_that_have_grown() {
     for _ in 0..5 {
