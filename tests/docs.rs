@@ -1,7 +1,9 @@
 //! The catalogue in docs/ is made from the program: this test compares them, and with UPDATE_DOCS=1 it writes it
 //! anew.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::fs;
 use std::path::Path;
 
 use trajpress::internals::params::Param;
@@ -169,4 +171,51 @@ fn the_evidence_of_the_seeds_is_there() {
     let sum = counts.iter().sum::<i32>();
     let row = format!("| all | {sum} | {} |", counts.map(|n| n.to_string()).join(" | "));
     assert!(page.contains(&row), "{row}");
+}
+
+/// The fields of a line of CSV.
+fn fields(line: &str) -> Vec<String> {
+    let (mut all, mut is_quoted) = (vec![String::new()], false);
+    for c in line.chars() {
+        match c {
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => all.push(String::new()),
+            _ => all.last_mut().unwrap().push(c),
+        }
+    }
+    all
+}
+
+/// The table of the README is that of the kept report, whose figure stands above it.
+#[test]
+fn the_table_of_the_readme_is_the_kept_one() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let csv = fs::read_to_string(root.join("reports/controls/summary.csv")).unwrap();
+    let mut lines = csv.lines().map(fields);
+    let names = lines.next().unwrap();
+    let kept: HashMap<String, HashMap<&str, String>> = lines
+        .map(|row| (row[1].clone(), names.iter().map(String::as_str).zip(row).collect::<HashMap<_, _>>()))
+        .collect();
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    for (words, label) in [
+        ("full", "full @ never"),
+        ("mask, 21 turns at a time", "mask(keep_last=10) @ turns(n=21,keep=10)"),
+        ("mask, at every turn", "mask(keep_last=10) @ turns(n=1,keep=0)"),
+        ("truncate, 21 turns at a time", "truncate(keep_last=10) @ turns(n=21,keep=10)"),
+        ("as-sent: what the logs say was sent", "as-sent @ logged-edits"),
+        ("*random lines, a tenth*", "random(kept_share=0.1) @ turns(n=21,keep=10)"),
+        ("*bag of atoms, a tenth*", "atom-bag(kept_share=0.1) @ turns(n=21,keep=10)"),
+        ("*oracle, a tenth*", "oracle(kept_share=0.1) @ turns(n=21,keep=10)"),
+    ] {
+        let row = &kept[label];
+        let shown = |name: &str| row[name].parse::<f64>().map_or("-".to_owned(), |x| format!("{x:.2}"));
+        let with_interval = |name: &str| {
+            let [lo, hi] = ["lo", "hi"].map(|end| shown(&format!("{name}_{end}")));
+            if lo == "-" { shown(name) } else { format!("{} [{lo}, {hi}]", shown(name)) }
+        };
+        let [tokens, billed, money] = ["token_savings", "token_savings_billed", "cost_savings"].map(shown);
+        let [needs, efficiency] = ["need_retention_common", "efficiency"].map(with_interval);
+        let line = format!("| {words} | {tokens} | {billed} | {money} | {needs} | {efficiency} |");
+        assert!(readme.contains(&line), "README.md should hold:\n{line}");
+    }
 }

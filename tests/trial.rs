@@ -134,7 +134,9 @@ fn sessions_are_found_where_agents_keep_them_and_may_grow() {
     };
     let goal = r#"{"type":"user","uuid":"g","sessionId":"s","timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"Mend the parts."}}"#;
     let mut text = format!("{goal}\n") + &(0..30).map(turn).collect::<String>();
-    // It uses late what it saw early, and its last line is half written.
+    // It uses late what it saw early beside a key, and its last line is half written.
+    let key = "ghp_rO800YiMsId5X2VEwVz7bJKzjF2msrYZTWPU";
+    text = text.replace("helper_2 with 200", &format!("helper_2 with {key}, 200"));
     text += &turn(30).replace("src/part_30.rs", "src/part_2.rs | grep helper_2");
     fs::write(&session, text.clone() + r#"{"type":"assist"#).unwrap();
     let first = place.run(&[]);
@@ -152,6 +154,7 @@ fn sessions_are_found_where_agents_keep_them_and_may_grow() {
         assert!(told_first.contains(part), "{part}: {told_first}");
     }
     assert!(flat(&first).contains("needed at 31") && flat(&first).contains("helper_2"), "{told_first}");
+    assert!(!told_first.contains(key) && told_first.contains("helper_2 with <github-"), "{told_first}");
     fs::write(&session, text + &turn(31)).unwrap();
     let grown = place.run(&[]);
     assert!(told(&grown.stderr).contains("(65 steps)"), "{}", told(&grown.stderr));

@@ -12,7 +12,7 @@ use crate::scores::Rows;
 use crate::scores::readers::Readers;
 use crate::text::tokens::Tokenizer;
 
-/// Something that the agent needed, and that some variants had taken from its prompt.
+/// Something that the agent needed, and that some variants had taken from its prompt; without keys and personal data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loss {
     /// What was needed: a path, an identifier, a number.
@@ -45,10 +45,16 @@ pub fn losses(data: &Dataset, plan: &Plan, index: usize, tail: u32) -> anyhow::R
         misses.lost.iter().for_each(|&need| by_need[need].push(variant.id.clone()));
     }
     let lost = needs.iter().zip(by_need).filter(|(need, variants)| need.gap > tail && !variants.is_empty());
+    let lost: Vec<(&Need, Vec<String>)> = lost.collect();
+    let texts: Vec<&str> =
+        lost.iter().flat_map(|(need, _)| [log.atom(need.atom).text, log.span_text(need.cheapest)]).collect();
+    let mut texts = own.secrets().hide(log, &texts).into_iter();
+    let mut next = || texts.next().unwrap_or_default();
     Ok(lost
+        .into_iter()
         .map(|(need, variants)| Loss {
-            atom: log.atom(need.atom).text.to_owned(),
-            line: log.span_text(need.cheapest).to_owned(),
+            atom: next(),
+            line: next(),
             stood: log.turn_of(log.spans[need.cheapest as usize].step),
             seen: need.turn - need.gap,
             needed: need.turn,

@@ -52,8 +52,6 @@ impl Secrets {
                 if text.len() == item.text.len() { whole } else { whole.chars().take(n).collect() }
             })
         };
-        let all = texts(log);
-        let telling: Vec<&str> = self.telling.iter().map(|&i| all[i]).collect();
         let mut elsewhere: Vec<&str> = Vec::new();
         let mut known: HashMap<&str, usize> = HashMap::new();
         let told: Vec<Result<String, usize>> = items
@@ -67,15 +65,20 @@ impl Secrets {
                 })
             })
             .collect();
-        let found = match elsewhere.is_empty() {
-            true => Vec::new(),
-            false => marks(&[&telling[..], &elsewhere].concat()).0.split_off(telling.len()),
-        };
-        let of = |told: Result<String, usize>| match told {
-            Ok(text) => text.into(),
-            Err(at) => marked(elsewhere[at], 0..elsewhere[at].len(), &found[at]).into(),
-        };
+        let elsewhere: Vec<Arc<str>> = self.hide(log, &elsewhere).into_iter().map(Arc::from).collect();
+        let of = |told: Result<String, usize>| told.map_or_else(|at| elsewhere[at].clone(), Arc::from);
         told.into_iter().map(of).collect()
+    }
+
+    /// Texts that stand anywhere, without the secrets of the log.
+    pub(super) fn hide(&self, log: &Log, of: &[&str]) -> Vec<String> {
+        if of.is_empty() {
+            return Vec::new();
+        }
+        let all = texts(log);
+        let telling: Vec<&str> = self.telling.iter().map(|&i| all[i]).collect();
+        let found = marks(&[&telling[..], of].concat()).0.split_off(telling.len());
+        of.iter().zip(found).map(|(text, marks)| marked(text, 0..text.len(), &marks)).collect()
     }
 }
 

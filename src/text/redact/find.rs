@@ -5,8 +5,11 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::LazyLock;
 
-use super::rules::{Check, Finding, RULES, Rule, Rules};
+use regex::bytes::Regex;
+
+use super::rules::{Check, Finding, GENERAL, RULES, Rule, Rules};
 
 /// How far before and behind a keyword a rule looks. What goes on at the end of a window is looked at further.
 const BEFORE: usize = 256;
@@ -58,7 +61,7 @@ pub(super) fn find(text: &str) -> Vec<Found> {
 
 /// Whether a rule finds what only looks like a key.
 pub(super) fn is_general(rule: usize) -> bool {
-    RULES.all[rule].id == "generic-api-key"
+    RULES.all[rule].id == GENERAL
 }
 
 /// Where each rule is to look, by rule.
@@ -116,7 +119,9 @@ fn is_one(rule: &Rule, bytes: &[u8], whole: Range<usize>, secret: Range<usize>) 
     let is_checked = match rule.check {
         None => true,
         Some(Check::Alone) => is_alone(bytes, &secret),
-        Some(Check::Card) => is_alone(bytes, &secret) && is_card(&bytes[secret.clone()]),
+        Some(Check::Card) => {
+            is_alone(bytes, &secret) && is_card(&bytes[secret.clone()]) && !is_in_row(bytes, &secret)
+        }
     };
     if !is_checked {
         return false;
@@ -152,29 +157,48 @@ fn is_card(bytes: &[u8]) -> bool {
     sum.is_multiple_of(10) && n_kinds > 2
 }
 
-/// The text with white space in the place of escapes, as JSON and code have them: a word begins behind `\n`. All else keeps its
-/// place.
-fn flat(text: &str) -> Cow<'_, [u8]> {
-    let bytes = text.as_bytes();
-    let Some(mut at) = memchr::memchr(b'\\', bytes) else { return Cow::Borrowed(bytes) };
-    let mut flat = bytes.to_vec();
-    loop {
-        let escaped = match bytes.get(at + 1) {
-            Some(b'n' | b'r') => Some(b'\n'),
-            Some(b't') => Some(b'\t'),
-            Some(b'"') => Some(b'"'),
-            _ => None,
-        };
-        if let Some(escaped) = escaped {
-            flat[at] = b' ';
-            flat[at + 1] = escaped;
-        }
-        match memchr::memchr(b'\\', bytes.get(at + 2..).unwrap_or_default()) {
-            Some(next) => at += 2 + next,
-            None => return Cow::Owned(flat),
-        }
-    }
+/// Whether numbers stand in a row with others, as the points of a drawing do: `Q 2772 3750 2511 3984 2250 4218`.
+fn is_in_row(bytes: &[u8], range: &Range<usize>) -> bool {
+    let before = bytes[..range.start].strip_suffix(b" ");
+    let follows = |n: usize| before.and_then(|bytes| bytes.len().checked_sub(n)).map(|at| bytes[at]);
+    let is_letter = follows(1).is_some_and(|b| b.is_ascii_uppercase())
+        && !follows(2).is_some_and(|b| b.is_ascii_alphanumeric());
+    let behind = bytes[range.end..].strip_prefix(b" ").and_then(|bytes| bytes.get(..4));
+    is_letter
+        || follows(1).is_some_and(|b| b.is_ascii_digit())
+        || behind.is_some_and(|b| b.iter().all(u8::is_ascii_digit))
 }
+
+/// The text with white space in the place of escapes, as JSON, code, addresses and terminals have them: a word begins behind `\n`,
+/// `%3D` and a colour. All else keeps its place.
+pub(super) fn flat(text: &str) -> Cow<'_, [u8]> {
+    let mut flat = Cow::Borrowed(text.as_bytes());
+    for escape in ESCAPE.find_iter(text.as_bytes()) {
+        let stands_for = match escape.as_bytes() {
+            [b'\\', b'n' | b'r'] => b'\n',
+            [b'\\', b't'] => b'\t',
+            [b'\\', b'"'] => b'"',
+            // A backslash that is escaped itself, and what is no sign between words.
+            [b'\\', _] => continue,
+            [b'%', digits @ ..] => match std::str::from_utf8(digits).map(|hex| u8::from_str_radix(hex, 16)) {
+                Ok(Ok(byte)) if b"\t\n\r \"&',:;=".contains(&byte) => byte,
+                _ => continue,
+            },
+            _ => b' ',
+        };
+        let flat = flat.to_mut();
+        flat[escape.range()].fill(b' ');
+        flat[escape.end() - 1] = stands_for;
+    }
+    flat
+}
+
+/// Colours of terminals, escapes of JSON and code, and those of addresses.
+static ESCAPE: LazyLock<Regex> = LazyLock::new(|| {
+    let pattern =
+        r"(?-u)(?:\x1b|\\(?:u001[bB]|x1[bB]|033|e))\[[0-9;:?]*[A-Za-z]|\\[\x00-\x7f]|%[0-9A-Fa-f]{2}";
+    Regex::new(pattern).expect("the expression is in order")
+});
 
 /// A range that cuts neither a character nor an escape.
 fn whole_characters(text: &str, mut range: Range<usize>) -> Range<usize> {
@@ -225,6 +249,9 @@ mod tests {
         );
         for nothing in [
             "git@github.com:a/b.git x@example.com icon@2x.png @app.route a@b",
+            "566-@pytest.mark.parametrize 53-@mock.patch.object",
+            "/users/api.ts https://api.github.com/users/nina https://firm.dev/home/whats-new /home/20200813005707",
+            "Q 4539 1488 0343 6467 2250 4218 L 1 2 and 1000 4539 1488 0343 6467",
             "/home/user/x /Users/runner/y /home/ ~/x",
             "127.0.0.1 0.0.0.0 255.255.255.0 192.0.2.7 1.2.3.4 v10.2.3.44 10.2.3.44.5 10.2.3.44-rc1",
             "self.local settings.local py.path.local(x) com.sun.internal last.Local().Format 2024-01-31 12:00:00.123456 1234567890123456 build 415-867-5309123",
@@ -301,6 +328,91 @@ mod tests {
             found(&text),
             [("aws-access-token", key), ("email", "nina@firm.de"), ("email", "nina@firm.de")]
         );
+    }
+
+    /// Keys of gitleaks' kinds and of ours.
+    const KEYS: [&str; 6] = [
+        "sk_test_4eC39HqLyjWDarjtT1zdp7dcXw2q",
+        "eyJhbGciOiJIUzI1NiJ9x.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P",
+        "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",
+        "ghp_rO800YiMsId5X2VEwVz7bJKzjF2msrYZTWPU",
+        "dop_v1_dc220d8703bc95d4830c1e6b75b685c5800b6f608a8251ad4b21ef652147dcb6",
+        "AKIAQ7KTZ3VXD5PLW2HN",
+    ];
+
+    #[test]
+    fn a_key_is_found_whatever_stands_around_it() {
+        for key in KEYS {
+            for behind in [
+                "", ".", ",", ")", ":", "]", "<", "&", "|", "}", "@", "*", "%", "#", "?", ">", "…", "\x1b[0m",
+            ] {
+                for before in
+                    ["", " ", "(", "=", "\"", ">", ":", "\x1b[32m", "\\u001b[1;32m", "%3D", "%20", "\\n"]
+                {
+                    let text = format!("it said{before}{key}{behind} then");
+                    let text = if before.is_empty() { text[7..].to_owned() } else { text };
+                    let told = found(&text);
+                    assert!(told.iter().any(|(_, found)| *found == key), "{text:?}: {told:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_makers_and_tools_write_is_found() {
+        let pem = |end: &str| format!("-----BEGIN RSA PRIVATE KEY-----{end}");
+        let lines = ["x7HkQ2/9", "Lm2+Wq8z", "Zt51PvRt"].map(|part| part.repeat(8));
+        let (cut, numbered) = (
+            pem(&format!("\n{}", lines.join("\n"))),
+            pem(&format!("\n     2\t{}\n     3\t{}", lines[0], lines[1])),
+        );
+        for (text, secret) in [
+            (format!("$ head -n 4 id_rsa\n{cut}\n$ ls"), &*cut),
+            (format!("     1\t{numbered}\n$ ls"), &*numbered),
+            (
+                "https://api.telegram.org/bot4312237104:AAVPK4x7StwuU37Faxl_oLB07210G6kvm-R/getMe".to_owned(),
+                "4312237104:AAVPK4x7StwuU37Faxl_oLB07210G6kvm-R",
+            ),
+            (
+                "SECRET_KEY = 'django-insecure-8m#x2(k_4q!z$w7)p@t5^r9&y1*u3+e6-a0'".to_owned(),
+                "django-insecure-8m#x2(k_4q!z$w7)p@t5^r9&y1*u3+e6-a0",
+            ),
+            ("machine api.firm.dev login nina password Ug8xHEgtoVsr7a".to_owned(), "Ug8xHEgtoVsr7a"),
+            ("sshpass -p mZ7dW-29FIRM1 ssh x@h".to_owned(), "mZ7dW-29FIRM1"),
+            ("<password>BN94k_5jW0RtS</password>".to_owned(), "BN94k_5jW0RtS"),
+            ("tool --password Ryu98_YCIazph --x".to_owned(), "Ryu98_YCIazph"),
+            ("ADMIN_PASS=Yc4QV_0UWmAIx run".to_owned(), "Yc4QV_0UWmAIx"),
+            (
+                "Cookie: theme=dark; sessionid=4fhWtYtDSu2aZEeXB3IeFtpw1zba; a=b".to_owned(),
+                "4fhWtYtDSu2aZEeXB3IeFtpw1zba",
+            ),
+            (
+                "https://x.blob.core.windows.net/c?sp=r&sig=RFw3uj03InS1Os5vmIjaf0u6Fph3%2BVp%3D".to_owned(),
+                "RFw3uj03InS1Os5vmIjaf0u6Fph3%2BVp",
+            ),
+            (
+                "token = \"glpat-Nbay38bSByfy_T9Z9c9qrcIe48W.01.hudafk315\"".to_owned(),
+                "glpat-Nbay38bSByfy_T9Z9c9qrcIe48W.01.hudafk315",
+            ),
+            ("postgres://app:p%40ss%23w0rd81@db.firm.dev/x".to_owned(), "p%40ss%23w0rd81"),
+            (
+                "an j\u{fc}rgen.m\u{fc}ller@b\u{fc}cher.de senden".to_owned(),
+                "j\u{fc}rgen.m\u{fc}ller@b\u{fc}cher.de",
+            ),
+            ("?mail=nina%40posteo.de".to_owned(), "nina%40posteo.de"),
+            ("vscode://file/%2Fhome%2Fnkowalska%2Fx".to_owned(), "%2Fhome%2Fnkowalska"),
+        ] {
+            let told = found(&text);
+            assert!(told.iter().any(|(_, found)| *found == secret), "{text}: {told:?}");
+        }
+        for nothing in [
+            "usage: tool --password PASSWORD --pass <pass1234> --password=$DB_PASS1 --password config.db1",
+            "SECRET_KEY = os.environ['SECRET_KEY_1'] SECRET_KEY = 'change-me-before-you-deploy-1'",
+            "login with your password 12345678 <password>changeme1</password> cio_is_no_key",
+            "-----BEGIN PRIVATE KEY----- is how such a file begins, and so on with much text behind it",
+        ] {
+            assert_eq!(found(nothing), [], "{nothing}");
+        }
     }
 
     /// If each keyword looked through all of the text, this would not end today.

@@ -16,7 +16,7 @@ use find::Found;
 use rules::RULES;
 
 /// Raised when other things are found, or told in other words.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Shorter secrets are words, too, and stay where no rule finds them.
 const MIN_BYTES: usize = 8;
@@ -157,12 +157,13 @@ fn add_known(texts: &[&str], found: &mut [Vec<Found>]) {
     for (text, found) in texts.iter().zip(found) {
         let mut all = Vec::with_capacity(found.len());
         let mut known = std::mem::take(found).into_iter().peekable();
+        let flat = find::flat(text);
         for hit in words.find_iter(text) {
             while let Some(one) = known.next_if(|one| one.range.start < hit.end()) {
                 all.push(one);
             }
             let is_free = all.last().is_none_or(|last: &Found| last.range.end <= hit.start());
-            if is_free && is_word(text, hit.start(), hit.end()) {
+            if is_free && (is_word(&flat, hit.range()) || is_no_word(&text[hit.range()])) {
                 all.push(Found { range: hit.range(), rule: rules[hit.pattern().as_usize()] });
             }
         }
@@ -171,12 +172,16 @@ fn add_known(texts: &[&str], found: &mut [Vec<Found>]) {
     }
 }
 
-/// Whether no letter or digit stands on either side; one of an escape, as in `\n`, is none.
-fn is_word(text: &str, start: usize, end: usize) -> bool {
-    let bytes = text.as_bytes();
-    let is_escape = start >= 2 && bytes[start - 2] == b'\\' && b"nrt".contains(&bytes[start - 1]);
-    let is_part = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_alphanumeric);
-    (is_escape || start == 0 || !is_part(start - 1)) && !is_part(end)
+/// Whether a secret can be no part of a name or a word.
+fn is_no_word(secret: &str) -> bool {
+    let has = |is: fn(&u8) -> bool| secret.bytes().any(|b| is(&b));
+    secret.len() >= 16 && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic)
+}
+
+/// Whether no letter or digit stands on either side.
+fn is_word(flat: &[u8], range: Range<usize>) -> bool {
+    let is_part = |at: usize| flat.get(at).is_some_and(u8::is_ascii_alphanumeric);
+    !range.start.checked_sub(1).is_some_and(is_part) && !is_part(range.end)
 }
 
 #[cfg(test)]
@@ -216,9 +221,9 @@ mod tests {
         let name = "<generic-api-key-1>";
         assert_eq!(
             texts,
-            [format!("see {name}, x{key}"), format!("api_key = \"{name}\""), format!("\\n{name}")]
+            [format!("see {name}, x{name}"), format!("api_key = \"{name}\""), format!("\\n{name}")]
         );
-        assert_eq!(tally["generic-api-key"], [3, 1]);
+        assert_eq!(tally["generic-api-key"], [4, 1]);
     }
 
     /// A value in JSON is the value, and one that two rules find is one.

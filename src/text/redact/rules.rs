@@ -1,7 +1,8 @@
 //! The rules by which secrets and personal data are found, as data: those of gitleaks, and a few of ours in the same form.
 //!
 //! They are written for Go. Rust's expressions differ in what needs a backslash, so that is put in. A rule is compiled when a
-//! text first holds one of its keywords.
+//! text first holds one of its keywords. Those of gitleaks are made for files of settings, where few signs can follow a key; in a
+//! log anything may that is no part of one.
 
 use std::sync::{LazyLock, OnceLock};
 
@@ -15,6 +16,11 @@ const FILES: [(&str, bool); 3] = [
     (include_str!("../../data/redact/keys.toml"), false),
     (include_str!("../../data/redact/personal.toml"), true),
 ];
+
+/// How most rules of gitleaks end.
+const END: &str = r#"(?:[\x60'"\s;]|\\[nr]|$)"#;
+/// The rule for what only looks like a key.
+pub(super) const GENERAL: &str = "generic-api-key";
 
 /// All rules, and by which words they are called.
 pub(super) struct Rules {
@@ -113,7 +119,12 @@ pub(super) static RULES: LazyLock<Rules> = LazyLock::new(|| {
     for (text, is_personal) in FILES {
         let file: File = toml::from_str(text).expect("the rules are in order: a test reads them");
         for raw in file.rules {
-            let Some(pattern) = raw.regex.filter(|_| raw.path.is_none()) else { continue };
+            let Some(mut pattern) = raw.regex.filter(|_| raw.path.is_none()) else { continue };
+            if raw.id != GENERAL
+                && let Some(before) = pattern.strip_suffix(END)
+            {
+                pattern = format!("{before}(?:[^0-9A-Za-z_]|$)");
+            }
             let at = all.len();
             if raw.keywords.is_empty() {
                 everywhere.push(at);
@@ -260,7 +271,7 @@ mod tests {
 
     #[test]
     fn all_rules_compile() {
-        assert_eq!((RULES.all.len(), RULES.everywhere.len()), (217 + 26 + 7, 3));
+        assert_eq!((RULES.all.len(), RULES.everywhere.len()), (217 + 34 + 7, 3));
         for rule in &RULES.all {
             rule.regex();
             for allowed in &rule.allowed {
