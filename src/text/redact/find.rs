@@ -380,7 +380,7 @@ mod tests {
             ("machine api.firm.dev login nina password Ug8xHEgtoVsr7a".to_owned(), "Ug8xHEgtoVsr7a"),
             ("sshpass -p mZ7dW-29FIRM1 ssh x@h".to_owned(), "mZ7dW-29FIRM1"),
             ("<password>BN94k_5jW0RtS</password>".to_owned(), "BN94k_5jW0RtS"),
-            ("tool --password Ryu98_YCIazph --x".to_owned(), "Ryu98_YCIazph"),
+            ("--password Ryu98_YCIazph --x".to_owned(), "Ryu98_YCIazph"),
             ("ADMIN_PASS=Yc4QV_0UWmAIx run".to_owned(), "Yc4QV_0UWmAIx"),
             (
                 "Cookie: theme=dark; sessionid=4fhWtYtDSu2aZEeXB3IeFtpw1zba; a=b".to_owned(),
