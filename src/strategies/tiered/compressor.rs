@@ -29,8 +29,8 @@ const HEAVY: &str = include_str!("heavy.txt");
 
 /// Tokens of a semantic chunk, at most.
 const CHUNK_TOKENS: u32 = 200;
-/// Where no line of a segment has room, so many tokens may say what identifies, up to half of its own: a fourth of "My account ID is
-/// ABC123." is "My account".
+/// Where no line of a segment has room, so many tokens may say what identifies, up to half of its own, and half as many in the heavy
+/// form: a fourth of "My account ID is ABC123." is "My account".
 const IDENTIFIES: u32 = 16;
 /// Words between two entities of a relation, at most.
 const MAX_BETWEEN: usize = 8;
@@ -96,8 +96,14 @@ pub(crate) fn light(
     // Values first: what a name is can be guessed from what is said of it.
     missing.sort_by_key(|name| !is_value(name));
     let head = if text.is_empty() { "" } else { "also: " };
-    let text = listed(text, head, missing.into_iter(), ", ", budget, tokenizer);
-    Ok(if text.is_empty() { beginning(content.trim(), budget, tokenizer) } else { text })
+    let is_bare = text.is_empty();
+    let text = listed(text, head, missing.iter().copied(), ", ", budget, tokenizer);
+    // A list of one says nothing of it.
+    let is_one = is_bare && missing.contains(&&*text) && content.contains(&text);
+    Ok(match is_one || text.is_empty() {
+        true => around(content.trim(), missing.into_iter(), budget, tokenizer),
+        false => text,
+    })
 }
 
 /// The heavy form of a content, for what once had so many tokens, by rules.
@@ -129,7 +135,48 @@ pub(crate) fn heavy(
     let counts: Vec<u32> = lines.iter().map(|line| tokenizer.count_line(line) + 1).collect();
     let chosen: Vec<&str> =
         extractive::choose(&lines, &counts, budget).into_iter().map(|at| lines[at]).collect();
-    if chosen.is_empty() { beginning(content.trim(), budget, tokenizer) } else { chosen.join("\n") }
+    if !chosen.is_empty() {
+        return chosen.join("\n");
+    }
+    let budget = budget.max((IDENTIFIES / 2).min(original_tokens / 2));
+    names.sort_by_key(|name| !is_value(name));
+    around(content.trim(), names.iter().map(String::as_str), budget, tokenizer)
+}
+
+/// The words around the first of some names that stands in a text, of so many tokens at most; its first words where none does.
+/// A name is whole or not there.
+fn around<'n>(
+    text: &str,
+    names: impl Iterator<Item = &'n str>,
+    budget: u32,
+    tokenizer: &Tokenizer,
+) -> String {
+    let fits = |from: usize, to: usize| tokenizer.count(&text[from..to]) <= budget;
+    let mut places = names.filter_map(|name| text.find(name).map(|at| (at, at + name.len())));
+    let Some((start, end)) = places.find(|&(start, end)| fits(start, end)) else {
+        return beginning(text, budget, tokenizer);
+    };
+    let line = text[..start].rfind('\n').map_or(0, |at| at + 1)
+        ..text[end..].find('\n').map_or(text.len(), |at| end + at);
+    let is_blank = |at: usize| text[at..].chars().next().is_none_or(char::is_whitespace);
+    let places = |range: std::ops::Range<usize>| {
+        text[range.clone()].char_indices().map(move |(at, c)| (range.start + at, c))
+    };
+    let mut starts: Vec<usize> = places(line.start..start)
+        .map(|(at, _)| at)
+        .filter(|&at| !is_blank(at) && (at == line.start || text[..at].ends_with(char::is_whitespace)))
+        .collect();
+    let mut ends = places(end..line.end).map(|(at, c)| at + c.len_utf8()).filter(|&at| is_blank(at));
+    let (mut from, mut to) = (start, end);
+    // A word before, a word behind, and so on; what has no room ends its side.
+    let (mut is_open, mut is_more) = (true, true);
+    while is_open || is_more {
+        let start = starts.pop().filter(|&start| is_open && fits(start, to));
+        (is_open, from) = (start.is_some(), start.unwrap_or(from));
+        let end = ends.next().filter(|&end| is_more && fits(from, end));
+        (is_more, to) = (end.is_some(), end.unwrap_or(to));
+    }
+    text[from..to].trim().to_owned()
 }
 
 /// `1 / ratio` of some tokens, at least 1.
@@ -312,14 +359,23 @@ mod tests {
     /// A short message has no room for a line; what identifies stays, and not its first words.
     #[test]
     fn light_keeps_what_identifies() {
-        for (text, expected) in [
-            ("My account ID is ABC123.", "ABC123"),
-            ("I'm getting error code 500 whenever I save.", "code=500"),
-            ("I need this to be resolved by Friday.", "Friday"),
-            ("Please ask Alice Johnson for the order first.", "Alice Johnson"),
-        ] {
-            assert_eq!(light_of(text, 4.0).0, expected);
-        }
+        let texts = [
+            "My account ID is ABC123.",
+            "I'm getting error code 500 whenever I save.",
+            "I need this to be resolved by Friday.",
+            "Please ask Alice Johnson for the order first.",
+            "Please note that the refund must reach my card before 12 March.",
+        ];
+        assert_eq!(
+            texts.map(|text| light_of(text, 4.0).0),
+            [
+                "is ABC123",
+                "code=500",
+                "resolved by Friday.",
+                "ask Alice Johnson for",
+                "card before 12 March."
+            ]
+        );
     }
 
     #[test]
@@ -329,7 +385,17 @@ mod tests {
         let heavy_text = heavy(text, 24, 4.0, &counts, &tokenizer());
         assert!(text.lines().any(|line| line == heavy_text), "{heavy_text}");
         let one_line = "we talked about the roses and the tulips in the garden";
-        assert_eq!(heavy(one_line, 11, 3.0, &counts, &tokenizer()), "we talked about");
+        assert_eq!(heavy(one_line, 11, 3.0, &counts, &tokenizer()), "we talked about the roses");
+        // A value is whole, with the words around it.
+        let texts = [
+            "We run version 4.2.1 on Debian 12.",
+            "My account ID is ABC123.",
+            "Please note that the refund must reach my card before 12 March.",
+        ];
+        assert_eq!(
+            texts.map(|text| heavy(text, tokenizer().count(text), 11.0, &counts, &tokenizer())),
+            ["version 4.2.1", "is ABC123", "my card before 12 March."]
+        );
         assert_eq!(heavy("", 0, 11.0, &counts, &tokenizer()), "");
         for text in ["x", "é", "\u{1F600}".repeat(500).as_str()] {
             assert!(tokenizer().count(&light_of(text, 4.0).0) <= 500);
