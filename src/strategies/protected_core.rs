@@ -63,6 +63,8 @@ params! {
         items: usize = 12 (at least 1),
         /// Statements of an event that a model is asked about, at most.
         max_rated: usize = 96 (at least 1),
+        /// Tokens of an answer that quotes, at most.
+        answer_tokens: u32 = 500 (at least 16),
         /// From so alike on, two items are one.
         similarity: f64 = 0.85 (from 0 to 1),
         /// Tokens of what was extracted, at most; 0: no limit.
@@ -104,6 +106,12 @@ impl ProtectedCore {
                 self.items != default.items,
                 !self.extract.quotes(),
                 "where statements are judged, not quoted",
+            ),
+            (
+                "answer_tokens",
+                self.answer_tokens != default.answer_tokens,
+                self.extract.quotes() || self.extract == Method::Auto,
+                "where a model quotes",
             ),
             (
                 "max_rated",
@@ -157,6 +165,7 @@ impl Rated {
             k: 0,
             min_rating: 0.0,
             max_rated: self.params.max_rated,
+            answer_tokens: self.params.answer_tokens,
             prior: 1.0,
             similarity: self.params.similarity,
             limits,

@@ -6,7 +6,8 @@
 //! ones the oldest, until a budget is left; the newest pair never goes.
 //!
 //! The budget of the seed is 2,000 tokens, of talks of thirty short turns. Of the scopes of coding agents that is nearly nothing, so that
-//! pruning to it is dropping all: without `max_tokens` it is a share of all that was compressed so far, where that is more; of 10,000 tokens at most.
+//! pruning to it is dropping all: without `max_tokens` it is a share of all that was compressed so far, where that is more; of 10,000 tokens at most by default, so that an event of a long log costs no more
+//! than one of a short log.
 //!
 //! By the seed the newest pair counts, too, and the score alone orders (`counts = "all"`, `order = "score"`). So a pair of 2,000 tokens takes all
 //! before it along, and a short statement that rates 5 goes before a page that rates 6 for its length: of padded talks (statements of ten
@@ -44,8 +45,10 @@ params! {
         pair: Option<Pair> = (of the rules),
         /// Tokens that are left, at most; without it `share` tells.
         max_tokens: Option<u64> = (of the share),
-        /// Share of all that was compressed so far that is left, at most: from 2,000 to 10,000 tokens.
+        /// Share of all that was compressed so far that is left, at most; at least 2,000 tokens.
         share: f64 = 0.3 (from 0 to 1),
+        /// Tokens that `share` leaves, at most; 0: no limit.
+        most: u64 = 10_000,
         /// Whose tokens count against the budget: those older than the newest turns, or all.
         counts: Counts = "older",
         /// What goes first: the lowest score for its tokens, or the lowest score.
@@ -57,8 +60,6 @@ params! {
 
 /// Tokens that are left in any case where no budget is given: the seed's.
 const LEAST: u64 = 2000;
-/// And at most, so that an event of a long log costs no more than one of a short log.
-const MOST: u64 = 10_000;
 
 /// What was compressed so far.
 #[derive(Default)]
@@ -70,13 +71,19 @@ pub(super) struct Taken {
 
 impl Taken {
     /// The budget of an event, whose fresh steps count from now on.
-    pub(super) fn budget(&mut self, scope: &Scope<'_>, max_tokens: Option<u64>, share: f64) -> u64 {
+    pub(super) fn budget(
+        &mut self,
+        scope: &Scope<'_>,
+        max_tokens: Option<u64>,
+        (share, most): (f64, u64),
+    ) -> u64 {
         // An event that was refused leaves its steps to the next.
         for step in fresh_steps(scope).into_iter().filter(|&step| step >= self.until).collect::<Vec<_>>() {
             self.tokens += u64::from(scope.log.tokens[step as usize]);
             self.until = step + 1;
         }
-        max_tokens.unwrap_or(((share * self.tokens as f64) as u64).clamp(LEAST, MOST))
+        let most = if most == 0 { u64::MAX } else { most };
+        max_tokens.unwrap_or(((share * self.tokens as f64) as u64).min(most).max(LEAST))
     }
 }
 
@@ -220,8 +227,8 @@ impl Strategy for PruneImportance {
         let Memory { mut ratings, mut taken } = std::mem::take(env.state::<Memory>());
         let by = self.params.rate;
         scoring::rate(&self.rater, by, scope, &mut ratings, env)?;
-        let Params { max_tokens, share, counts, order, .. } = self.params;
-        let max_tokens = taken.budget(scope, max_tokens, share);
+        let Params { max_tokens, share, most, counts, order, .. } = self.params;
+        let max_tokens = taken.budget(scope, max_tokens, (share, most));
         let in_scope = tokens_in(scope);
         let mut over = (in_scope + counts.beside(scope, in_scope)).saturating_sub(max_tokens);
         let mut units = if over == 0 { Vec::new() } else { units(scope, &ratings, self.pair) };

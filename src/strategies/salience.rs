@@ -18,7 +18,7 @@ use crate::strategies::writer::check_tokens;
 use crate::strategies::{Entry, Env, Fate, Item, Scope, Strategy, put};
 
 mod candidates;
-mod extract;
+pub(super) mod extract;
 pub(super) mod goals;
 pub(super) mod pick;
 mod quotes;
@@ -76,6 +76,8 @@ params! {
         min_rating: f64 = 6.0 (from 1 to 10),
         /// Statements of an event that a model is asked about, at most.
         max_rated: usize = 96 (at least 1),
+        /// Tokens of an answer that quotes, at most.
+        answer_tokens: u32 = 500 (at least 16),
         /// How much the learned odds count beside a method that judges; 0: it judges alone.
         prior: f64 = 1.0 (at least 0),
         /// From so alike on, two items are one.
@@ -149,6 +151,12 @@ impl Salience {
             ),
             ("results", self.results != default.results, !quotes, "where statements are judged"),
             (
+                "answer_tokens",
+                self.answer_tokens != default.answer_tokens,
+                quotes || self.extract == Method::Auto,
+                "where a model quotes",
+            ),
+            (
                 "threshold",
                 self.threshold.is_some(),
                 cuts && !quotes,
@@ -195,6 +203,7 @@ impl Salience {
             k: self.k,
             min_rating: self.min_rating,
             max_rated: self.max_rated,
+            answer_tokens: self.answer_tokens,
             prior: self.prior,
             similarity: self.similarity,
             limits: String::new(),

@@ -46,8 +46,10 @@ params! {
         sentences: String = "3 to 4",
         /// Tokens that are left, at most; without it `share` tells.
         max_tokens: Option<u64> = (of the share),
-        /// Share of all that was compressed so far that is left, at most: from 2,000 to 10,000 tokens.
+        /// Share of all that was compressed so far that is left, at most; at least 2,000 tokens.
         share: f64 = 0.3 (from 0 to 1),
+        /// Tokens that `share` leaves, at most; 0: no limit.
+        most: u64 = 10_000,
         /// Whose tokens count against the budget: those older than the newest turns, or all.
         counts: Counts = "older",
         /// What goes first: the lowest score for its tokens, or the lowest score.
@@ -101,7 +103,7 @@ impl Strategy for TriLevel {
         let mut high = messages(scope, &memory.ratings);
         let mut rest: Vec<Message> = high.extract_if(.., |message| message.score < params.high).collect();
         let in_scope = tokens_in(scope);
-        let budget = memory.taken.budget(scope, params.max_tokens, params.share);
+        let budget = memory.taken.budget(scope, params.max_tokens, (params.share, params.most));
         let left = budget.saturating_sub(params.counts.beside(scope, in_scope));
         let mut verbatim: u64 = high.iter().map(|message| message.tokens).sum();
         let summarised = in_scope - verbatim;

@@ -19,6 +19,7 @@ use crate::learn::{Weights, probability};
 use crate::models::prompt::{Data, Prompt, Var};
 use crate::models::{Answer, Call, Outcome, labels};
 use crate::params;
+use crate::strategies::salience::extract::cannot;
 use crate::strategies::salience::{fresh_steps, pick};
 use crate::strategies::{Env, Flaw, Scope};
 use crate::trajectory::{Kind, Role};
@@ -250,6 +251,8 @@ fn by_odds(steps: &[u32], until: u32, log: &Log, read: &mut Reading<'_>) -> BTre
 }
 
 const RATE: &str = include_str!("rate.txt");
+/// What a digit and the words before it take.
+const DIGIT_TOKENS: u32 = 8;
 /// A message in a prompt is at most so long, in characters: the first two thirds of that and its end.
 const MAX_CHARS: usize = 600;
 /// What the fillers and the facts among the fixed messages rate on average.
@@ -288,7 +291,19 @@ fn by_model(
         let prompt = Prompt::render(RATE, &vars)?;
         calls.push(Call::Score { prompt, continuations: continuations.clone() });
     }
-    let ratings: Vec<Option<f64>> = env.ask(&calls)?.iter().map(expected).collect();
+    let mut outcomes = env.ask(&calls)?;
+    if cannot(&outcomes) {
+        // A server without likelihoods writes the digit.
+        let written = |call: Call| match call {
+            Call::Score { prompt, .. } => {
+                let stop = vec!["\n".to_owned()];
+                Call::Generate { prompt, max_tokens: DIGIT_TOKENS, grammar: None, stop, sampling: None }
+            }
+            other => other,
+        };
+        outcomes = env.ask(&calls.into_iter().map(written).collect::<Vec<_>>())?;
+    }
+    let ratings: Vec<Option<f64>> = outcomes.iter().map(expected).collect();
     if ratings.iter().any(Option::is_none) {
         env.work.degenerate.push(Flaw::NoAnswer);
         env.work.fallback = Some("rating 5");
@@ -315,9 +330,16 @@ fn drawn(rating: f64, low: f64, high: f64) -> f64 {
     rating.clamp(LEAST, MOST)
 }
 
-/// One more than the expected digit.
+/// One more than the expected digit, or than the one that was written.
 fn expected(outcome: &Outcome) -> Option<f64> {
-    let Ok(Answer::Scores(scores)) = outcome else { return None };
+    let scores = match outcome {
+        Ok(Answer::Scores(scores)) => scores,
+        Ok(Answer::Text(text)) => {
+            let mut numbers = text.text.split(|c: char| !c.is_ascii_digit()).filter(|n| !n.is_empty());
+            return numbers.next()?.parse::<f64>().ok().map(|digit| 1.0 + digit.min(9.0));
+        }
+        _ => return None,
+    };
     let sums: Vec<f64> =
         scores.continuations.iter().map(|tokens| tokens.iter().map(|token| token.logprob).sum()).collect();
     let shares = labels::normalise(&sums);

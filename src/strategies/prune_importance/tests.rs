@@ -68,6 +68,7 @@ fn a_share_of_long_logs_is_left() {
     for (strategy, params, range) in [
         ("prune-importance", "", 0.2..=0.3),
         ("prune-importance", "share = 0.6", 0.5..=0.6),
+        ("prune-importance", "share = 0.6\nmost = 3000", 0.0..=0.45),
         ("prune-importance", "max_tokens = 2000", 0.0..=0.28),
         ("tri-level", "high = 0.0\nlow = -1.0", 0.2..=0.35),
     ] {
@@ -250,6 +251,32 @@ fn model(works: bool) -> Arc<Scripted> {
         let continuations = (0..continuations.len()).map(likely).collect();
         Some(Ok(Answer::Scores(Scores { parts: Vec::new(), continuations, prompt_tokens: 9, cut_tokens: 0 })))
     }))
+}
+
+/// What a server that only chats writes is read: the first number counts.
+#[test]
+fn a_server_without_likelihoods_writes_the_digit() {
+    let card = Card { name: "scripted".to_owned(), identity: "a test".to_owned(), window: 4096 };
+    let model = Scripted::rule(card, |call| {
+        let Call::Generate { prompt, .. } = call else {
+            return Some(Err(CallError::Unsupported("score".to_owned())));
+        };
+        let text: String = prompt.parts.iter().map(|part| part.text.as_str()).collect();
+        let message = text.rsplit("Message: ").next().unwrap_or("");
+        Some(Ok(Answer::Text(crate::models::Text {
+            text: if message.contains("00") { " I say 9, since".to_owned() } else { " 0".to_owned() },
+            finish: crate::models::Finish::Stop,
+            prompt_tokens: 9,
+            tokens: 4,
+            cut_tokens: 0,
+        })))
+    });
+    let log = Log::script(DESK);
+    let params = "rules = \"support\"\nmax_tokens = 32";
+    let events = events("prune-importance", params, &log, "n = 1", Some(Arc::new(model)));
+    assert!(events.iter().all(|(_, work)| work.fallback.is_none() && work.degenerate.is_empty()));
+    let gone: Vec<&str> = events.iter().flat_map(|(_, work)| &work.items).map(|item| &*item.text).collect();
+    assert!(gone.contains(&"My account ID is ABC123.") && !gone.contains(&"I am getting error code 500."));
 }
 
 #[test]

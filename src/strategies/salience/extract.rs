@@ -11,14 +11,14 @@
 use super::candidates::{Candidate, ItemKind, Rating, Source};
 use super::quotes::Texts;
 use crate::models::prompt::{Data, Prompt, TemplateError, Var};
-use crate::models::{Answer, Call, Outcome, grammar, labels};
+use crate::models::{Answer, Call, CallError, Outcome, grammar, labels};
 use crate::strategies::{Env, Flaw, writer};
 
 /// How statements are picked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Method {
-    /// What was measured to be best for the model; `learned` without one.
+    /// What was measured to be best for the model: `keep`, or `quote` for one that gives no likelihoods; `learned` without one.
     Auto,
     /// By odds that were learned from labelled logs.
     Learned,
@@ -139,13 +139,29 @@ fn judging(
     Prompt::render(template, &vars)
 }
 
-/// A score for each candidate by the model, standardised over the event and the anchors; none if the model failed.
+/// What a model's judgement came to.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Judged {
+    /// A score for each candidate, standardised over the event and the anchors.
+    Scores(Vec<f64>),
+    /// The model failed.
+    Failed,
+    /// The server has no likelihoods, as those that only chat.
+    Cannot,
+}
+
+/// Whether a server says of all calls that it cannot answer such.
+pub(crate) fn cannot(outcomes: &[Outcome]) -> bool {
+    !outcomes.is_empty() && outcomes.iter().all(|outcome| matches!(outcome, Err(CallError::Unsupported(_))))
+}
+
+/// Lets the model judge each candidate.
 pub(crate) fn judge(
     method: Method,
     task: &Task<'_>,
     candidates: &[&Candidate<'_>],
     env: &mut Env<'_>,
-) -> anyhow::Result<Option<Vec<f64>>> {
+) -> anyhow::Result<Judged> {
     let rates = method == Method::Rate;
     let template = if rates { RATE } else { KEEP };
     let continuations: Vec<String> = if rates {
@@ -164,12 +180,11 @@ pub(crate) fn judge(
     let scores: Option<Vec<f64>> =
         outcomes.iter().map(if rates { expected_digit } else { log_odds }).collect();
     let Some(mut scores) = scores else {
-        env.work.degenerate.push(Flaw::NoAnswer);
-        return Ok(None);
+        return Ok(if cannot(&outcomes) { Judged::Cannot } else { Judged::Failed });
     };
     standardise(&mut scores);
     scores.truncate(candidates.len());
-    Ok(Some(scores))
+    Ok(Judged::Scores(scores))
 }
 
 /// The log-likelihoods of the continuations.
@@ -249,16 +264,16 @@ pub(crate) fn by_prototypes(
 /// Bytes of statements in one prompt for quotations.
 const CHUNK: usize = 6000;
 
-/// Quotations that the model wrote, located; none if it gave nothing that could be read.
+/// Quotations that the model wrote, as JSON or as a list, in so many tokens a prompt at most, located; none if it gave nothing that
+/// could be read.
 pub(crate) fn quote(
-    method: Method,
+    (json, max_tokens): (bool, u32),
     task: &Task<'_>,
     shortlist: &[&Candidate<'_>],
     texts: &mut Texts<'_>,
     env: &mut Env<'_>,
 ) -> anyhow::Result<Option<Quoted>> {
     const MOST: usize = 12;
-    let json = method == Method::QuoteJson;
     let grammar = if json { Some(schema(MOST).map_err(|error| anyhow::anyhow!(error))?) } else { None };
     let mut chunks: Vec<String> = Vec::new();
     for candidate in shortlist {
@@ -269,7 +284,7 @@ pub(crate) fn quote(
         }
     }
     let goal = one_line(task.goal);
-    let calls = chunks
+    let mut calls = chunks
         .iter()
         .map(|chunk| {
             let vars = [
@@ -280,12 +295,17 @@ pub(crate) fn quote(
             ];
             let prompt = Prompt::render(if json { QUOTE_JSON } else { QUOTE }, &vars)?;
             let stop = Vec::new();
-            Ok(Call::Generate { prompt, max_tokens: 500, grammar: grammar.clone(), stop, sampling: None })
+            Ok(Call::Generate { prompt, max_tokens, grammar: grammar.clone(), stop, sampling: None })
         })
         .collect::<Result<Vec<Call>, TemplateError>>()?;
     let mut answers = Vec::new();
     let mut again = Vec::new();
-    let outcomes = env.ask(&calls)?;
+    let mut outcomes = env.ask(&calls)?;
+    if json && cannot(&outcomes) {
+        // The form is asked for in words, too.
+        calls.iter_mut().for_each(without_grammar);
+        outcomes = env.ask(&calls)?;
+    }
     for (call, outcome) in calls.into_iter().zip(outcomes) {
         match usable(outcome, json) {
             Ok(quotes) => answers.push(quotes),
@@ -325,6 +345,12 @@ pub(crate) fn quote(
         }
     }
     Ok(is_read.then_some(quoted))
+}
+
+fn without_grammar(call: &mut Call) {
+    if let Call::Generate { grammar, .. } = call {
+        *grammar = None;
+    }
 }
 
 /// What an answer quotes, or why it is degenerate: one that says that nothing matters is not.

@@ -47,7 +47,8 @@ fn judge_of_digits(method: Method) -> Vec<f64> {
     let tokenizer = Tokenizer::load("o200k").unwrap();
     let mut env = Env::new(&tokenizer, rand_chacha::ChaCha8Rng::seed_from_u64(1), Some(&model));
     let all = [candidate(Source::User, "the limit is 500"), candidate(Source::Agent, "well then")];
-    let scores = judge(method, &TASK, &all.iter().collect::<Vec<_>>(), &mut env).unwrap().unwrap();
+    let judged = judge(method, &TASK, &all.iter().collect::<Vec<_>>(), &mut env).unwrap();
+    let Judged::Scores(scores) = judged else { panic!("{judged:?}") };
     assert_eq!(env.work.calls, 10);
     scores
 }
@@ -107,7 +108,7 @@ fn quotations_are_located_or_counted_as_not_found() {
     let mut env = Env::new(&tokenizer, rand_chacha::ChaCha8Rng::seed_from_u64(1), Some(&model));
     let mut texts = Texts::new(vec![(1, text)], &all);
     let shortlist: Vec<&Candidate<'_>> = all.iter().collect();
-    let quoted = quote(Method::Quote, &TASK, &shortlist, &mut texts, &mut env).unwrap().unwrap();
+    let quoted = quote((false, 500), &TASK, &shortlist, &mut texts, &mut env).unwrap().unwrap();
     let places: Vec<_> = quoted.picked.iter().map(|p| (p.bytes.clone(), p.is_repaired)).collect();
     assert_eq!(places, [(0..32, false), (0..32, true)]);
     assert_eq!(quoted.not_found, [("nobody said such a thing".to_owned(), ItemKind::Fact)]);
@@ -137,7 +138,7 @@ fn a_loop_is_asked_for_once_more() {
         let mut env = Env::new(&tokenizer, rand_chacha::ChaCha8Rng::seed_from_u64(1), Some(&model));
         let mut texts = Texts::new(vec![(1, text)], &all);
         let shortlist: Vec<&Candidate<'_>> = all.iter().collect();
-        let quoted = quote(Method::Quote, &TASK, &shortlist, &mut texts, &mut env).unwrap();
+        let quoted = quote((false, 500), &TASK, &shortlist, &mut texts, &mut env).unwrap();
         assert_eq!(quoted.map_or(0, |quoted| quoted.picked.len()), n_picked);
         assert_eq!((env.work.calls, &env.work.degenerate[..]), (2, flags));
     }
@@ -156,4 +157,37 @@ fn examples_are_read() {
     let kept = PROTOTYPES.lines().filter(|l| l.starts_with("keep ")).count();
     let dropped = PROTOTYPES.lines().filter(|l| l.starts_with("drop ")).count();
     assert_eq!((kept, dropped), (18, 18));
+}
+
+/// A server that only chats has no likelihoods and knows no grammar: JSON is asked for in words.
+#[test]
+fn a_server_that_only_chats_quotes() {
+    let text = "The limit for this is 500 euros. We met in the hall.";
+    let all = [candidate(Source::User, &text[..32])];
+    let model = Scripted::rule(card(), |call| {
+        let is_plain = matches!(call, Call::Generate { grammar: None, .. });
+        let answer =
+            "Here it is: [{\"type\": \"constraint\", \"quote\": \"The limit for this is 500 euros.\"}]";
+        Some(match is_plain {
+            true => Ok(Answer::Text(crate::models::Text {
+                text: answer.to_owned(),
+                finish: Finish::Stop,
+                prompt_tokens: 9,
+                tokens: 9,
+                cut_tokens: 0,
+            })),
+            false => Err(CallError::Unsupported("keep to a grammar".to_owned())),
+        })
+    });
+    let tokenizer = Tokenizer::load("o200k").unwrap();
+    let mut env = Env::new(&tokenizer, rand_chacha::ChaCha8Rng::seed_from_u64(1), Some(&model));
+    let shortlist: Vec<&Candidate<'_>> = all.iter().collect();
+    assert_eq!(judge(Method::Keep, &TASK, &shortlist, &mut env).unwrap(), Judged::Cannot);
+    let mut texts = Texts::new(vec![(1, text)], &all);
+    let quoted = quote((true, 500), &TASK, &shortlist, &mut texts, &mut env).unwrap().unwrap();
+    assert_eq!(
+        quoted.picked.iter().map(|p| (p.bytes.clone(), p.kind)).collect::<Vec<_>>(),
+        [(0..32, ItemKind::Constraint)]
+    );
+    assert!(env.work.degenerate.is_empty(), "{:?}", env.work.degenerate);
 }
