@@ -145,7 +145,7 @@ impl Answer {
         }
         let (share, lower) = chosen.break_even.unwrap_or_default();
         format!(
-            "The product would lose less only if its summaries kept more than {share:.2} of what they replace (surely more than {:.2}); in these sessions they kept {}.",
+            "The product would lose less only if its summaries kept more than {share:.2} of what they replace (at least {:.2}, with 95 %); in these sessions they kept {}.",
             lower.unwrap_or(0.0),
             shown(&self.advice.kept)
         )
@@ -239,7 +239,7 @@ impl Answer {
 
     /// What could have been told of the one that costs less and loses the least.
     fn least_margin(&self) -> String {
-        // Of one that is surely worse, or that its summaries decide, a margin says nothing.
+        // Of one that is shown to be worse, or that its summaries decide, a margin says nothing.
         let is_open = |of: &&Compared| {
             let is_told = of.break_even.is_none() && of.at_best.is_none() && !of.is_worse(self.margin);
             of.is_cheaper() && of.lacks_sessions() && is_told
@@ -394,7 +394,7 @@ fn validated(of: &Validation) -> Block {
     let told = match of.n_set {
         0 => "nothing was to be set in any".to_owned(),
         n => format!(
-            "something was to be set in {n}; on the other half that lost less than the margin more than the reference in {}, and no more than its upper bound in {}",
+            "something was to be set in {n}; on the other half it stayed within the margin of what the reference lost in {}, and within its upper bound in {}",
             of.n_within_margin, of.n_within_bound
         ),
     };
@@ -427,7 +427,7 @@ fn fails(of: &Compared) -> String {
             format!("costs {} {word}, where {} less are asked for", points(saved.abs()), percent(LEAST_SAVED))
         }
         Fails::Over => "has more prompts over the window".to_owned(),
-        Fails::NotShown => "is not surely not worse".to_owned(),
+        Fails::NotShown => "is not shown to be as good".to_owned(),
     };
     let halves = ["older", "newer"].into_iter().zip(&of.fails).filter(|(_, fails)| !fails.is_empty());
     let each = halves.map(|(half, fails)| {
@@ -457,7 +457,7 @@ fn loses(of: &Compared) -> String {
     let bounds = of.excess.bounds().filter(|_| of.break_even.is_none() && of.at_best.is_none());
     of.excess.value.zip(bounds).map_or_else(String::new, |(value, (_, upper))| {
         format!(
-            " (it loses {} of the needs that either could lose, surely no more than {})",
+            " (it loses {} of the needs that either could lose, with 95 % at most {})",
             points_beside(value),
             points_beside(upper)
         )

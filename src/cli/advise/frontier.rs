@@ -76,11 +76,11 @@ impl Answer {
             None => none(),
             Some((share, _)) if share <= 0.0 => "below 0".to_owned(),
             Some((share, lower)) => {
-                let surely = |lower: f64| match lower > 0.0 {
-                    true => format!(" (surely {lower:.2})"),
+                let bound = |lower: f64| match lower > 0.0 {
+                    true => format!(" (at least {lower:.2})"),
                     false => " (perhaps below 0)".to_owned(),
                 };
-                format!("{share:.2}{}", lower.map_or_else(String::new, surely))
+                format!("{share:.2}{}", lower.map_or_else(String::new, bound))
             }
         };
         let more = if of.break_even.is_some() || excess.bounds().is_none() { none() } else { more };
@@ -105,20 +105,20 @@ impl Answer {
             text += " Loses more: than the reference, as a share of all such needs that either could lose, those of one turn counted as one, with one-sided 95 % bounds.";
         }
         if is_bracket {
-            text += " Breaks even: the share of what the product's summaries replace that they have to keep to lose as little, and the least it surely is (95 %). Not worse: that is more than they surely keep.";
+            text += " Breaks even: the share of what the product's summaries replace that they have to keep to lose as little, and its lower bound (95 %). Not worse: the bound is above what they keep in these logs, even at the upper end of that.";
         }
         if is_bracket && shown.iter().any(|of| of.break_even.is_none() && of.at_best.is_none()) {
             text += " Where both write the same summaries there is no such share.";
         }
         if shown.iter().any(|of| self.told(of) == "open") {
-            text += " Open: it is shown neither to be worse nor not to be.";
+            text += " Open: the sessions show neither that it is worse nor that it is as good.";
         }
         if shown.iter().any(|of| of.at_best.is_some()) {
             text += " From ... to: with ideal and with empty summaries, where it writes some of its own; no replay without a model tells which they are like.";
         }
         for (n, what) in [
             (n_over, "with more prompts over the window than the reference"),
-            (n_more, "that lose no less than a cheaper one"),
+            (n_more, "that lose as much as a cheaper one, or more"),
         ] {
             if n > 0 {
                 text += &format!(" Not shown: {n} {what} (`--json` has them).");
@@ -211,7 +211,7 @@ mod tests {
             money.contains(", but in the newer half it costs 0.7 % less, where 1 % less are asked for."),
             "{money}"
         );
-        assert!(!money.contains("would tell") && !money.contains("surely not worse"), "{money}");
+        assert!(!money.contains("would tell") && !money.contains("as good"), "{money}");
         assert!(money.contains("costs at least 1 % less, has no more prompts over"), "{money}");
         // The figure of the best one, with its interval.
         assert!(
@@ -220,7 +220,7 @@ mod tests {
         );
         let both = told([vec![Fails::NotShown], vec![Fails::Over, Fails::NotShown]]);
         assert!(
-            both.contains("in the older half it is not surely not worse, in the newer half it has more prompts over the window and is not surely not worse."),
+            both.contains("in the older half it is not shown to be as good, in the newer half it has more prompts over the window and is not shown to be as good."),
             "{both}"
         );
         let sessions = told([vec![Fails::NotShown], vec![]]);
@@ -274,7 +274,7 @@ mod tests {
         let both = rows(vec![even(), compared(1, 2.0, None)]);
         // What is lost is counted one by one, as what is needed to tell.
         assert_eq!(both[0], ["needs lost", "loses more", "breaks even at", "told"]);
-        assert_eq!(both[1][..3], ["66 of 96", "-", "0.30 (surely 0.20)"]);
+        assert_eq!(both[1][..3], ["66 of 96", "-", "0.30 (at least 0.20)"]);
         assert!(
             both[2][0] == "30 of 96" && both[2][1].starts_with("+0.06 [") && both[2][2] == "-",
             "{both:?}"
