@@ -198,7 +198,7 @@ fn where_the_user_cleared_the_past_the_window_is_the_whole_one() {
     assert_eq!((&told["window"], &told["summaries_kept"]), (&told["reference_window"], &Value::Null));
 }
 
-/// One log that its product compacted says little of nineteen that it did not.
+/// One log that its product compacted says little of nineteen that it did not, nor do many that were not full.
 #[test]
 fn the_window_is_halved_where_many_sessions_were_compacted() {
     let said = |id: &str, text: &str, is_summary: bool| {
@@ -211,7 +211,7 @@ fn the_window_is_halved_where_many_sessions_were_compacted() {
             json!({"id": id, "role": "assistant", "model": "claude-opus-4-5-20251101", "content": content});
         json!({"type": "assistant", "uuid": id, "sessionId": "s", "message": message})
     };
-    let told = |n_compacted: usize| {
+    let told = |n_compacted: usize, before: u64| {
         let dir = tempfile::tempdir().unwrap();
         for number in 0..20 {
             let mut log = vec![
@@ -220,7 +220,8 @@ fn the_window_is_halved_where_many_sessions_were_compacted() {
             ];
             if number < n_compacted {
                 log.push(
-                    json!({"type": "system", "subtype": "compact_boundary", "uuid": "b", "sessionId": "s"}),
+                    json!({"type": "system", "subtype": "compact_boundary", "uuid": "b", "sessionId": "s",
+                        "compactMetadata": {"trigger": "auto", "preTokens": before}}),
                 );
                 log.push(said("c", "The crate is mended.", true));
             }
@@ -236,13 +237,20 @@ fn the_window_is_halved_where_many_sessions_were_compacted() {
         (group(dir.path(), &[]), text)
     };
     for (n, is_half, window, said) in [
-        (1, false, 200_000, "all of its own, since only 1 of 20 logs was compacted where that was full"),
-        (3, true, 100_000, "half of its own, since 3 of the 20 logs were compacted where that was full"),
+        (1, false, 200_000, "all of its own, since only 1 of 20 logs was compacted with more than half of"),
+        (
+            3,
+            true,
+            100_000,
+            "half of its own, since 3 of the 20 logs were compacted with more than that in the",
+        ),
     ] {
-        let (of, text) = told(n);
+        let (of, text) = told(n, 160_000);
         assert_eq!((&of["sessions_compacted"], &of["half_window"]), (&json!(n), &json!(is_half)), "{text}");
         assert!(of["window"] == window && text.contains(said), "{text}");
     }
+    let (of, text) = told(20, 90_000);
+    assert!(of["window"] == 200_000 && of["sessions_compacted"] == 0 && !text.contains("its own"), "{text}");
 }
 
 #[test]

@@ -310,6 +310,59 @@ fn what_a_record_does_not_describe_is_told() {
     assert!(text.contains("Logs of claude-code record 1 microcompaction without saying what went"), "{text}");
 }
 
+/// What the product counted is told beside what the provider billed.
+#[test]
+fn what_a_record_counts_is_told() {
+    let boundary = r#""subtype":"compact_boundary""#;
+    let metadata =
+        format!(r#"{boundary},"compactMetadata":{{"trigger":"auto","preTokens":310,"postTokens":40}}"#);
+    let log = session().replace(boundary, &metadata);
+    assert_ne!(log, session());
+    let of = &told(&log)["compactions"][0];
+    assert_eq!((&of["logged_before"], &of["logged_after"]), (&json!(310), &json!(40)), "{of:#}");
+    assert_eq!((&of["prompt_before"], &of["prompt_after"]), (&json!(320), &json!(90)));
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    fs::write(&path, log).unwrap();
+    let text = page(&path);
+    assert!(text.contains("logged, by the product's own count: 310 -> 40 tokens"), "{text}");
+    // Where no call came behind it there is nothing else to tell how long the prompt was.
+    let summary = typed("c", "All is mended.", true);
+    let alone = typed("g", "Mend the parts of this crate.", false)
+        + &line(
+            &json!({"type": "system", "subtype": "compact_boundary", "uuid": "b", "sessionId": "s", "compactMetadata": {"preTokens": 310}}),
+        )
+        + &summary;
+    let of = &told(&alone)["compactions_without_a_call_behind"][0];
+    assert_eq!(
+        (&of["prompt_before"], &of["counted_by"], &of["logged_before"]),
+        (&json!(310), &json!("record"), &json!(310))
+    );
+}
+
+/// To a question of the model the user may answer in words of his own, which are his; what is chosen from its list is the model's.
+#[test]
+fn what_is_typed_to_a_question_is_said() {
+    let asked = |i: u32, answer: &str| {
+        let question = "Which licence should the crate have?";
+        let options =
+            json!([{"label": "The one that it has now", "description": "Keep it."}, {"label": "Another"}]);
+        let input = json!({"questions": [{"question": question, "header": "Licence", "options": options, "multiSelect": false}]});
+        let text = format!(
+            "User has answered your questions: \"{question}\"=\"{answer}\". You can now continue with the user's answers in mind."
+        );
+        turn(i, 300, "AskUserQuestion", &input, &text)
+    };
+    let chosen = asked(12, "The one that it has now");
+    let own = asked(13, "None before the lawyers have read it, please");
+    let log = session();
+    let at = log[..log.find("compact_boundary").unwrap()].rfind('\n').unwrap() + 1;
+    let of = &told(&format!("{}{chosen}{own}{}", &log[..at], &log[at..]))["compactions"][0];
+    let words = gone(of);
+    assert!(words.contains(&"None before the lawyers have read it, please"), "{words:?}");
+    assert_eq!(words.len(), 3, "{words:?}");
+}
+
 /// Results that were cleared count once, without their calls; what they had told and was used later is lost.
 #[test]
 fn cleared_results_are_edits() {
@@ -704,6 +757,17 @@ fn a_fall_without_a_record_is_told() {
     assert!(page(&path).contains("50,400 -> 30,500 tokens, and no record says why"));
     fs::write(&path, log(49_000)).unwrap();
     assert!(!page(&path).contains("no record says why"));
+    // Another model counts in tokens of its own.
+    let log = log(30_000);
+    let (first, last) = log.split_at(log.find("\"uuid\":\"a5\"").unwrap());
+    let (last, first) = match first.rfind('\n') {
+        Some(end) => (format!("{}{last}", &first[end + 1..]), &first[..end + 1]),
+        None => unreachable!("lines stand before it"),
+    };
+    let log = format!("{first}{}", last.replace("claude-opus-4-5-20251101", "claude-haiku-4-5-20251001"));
+    assert_eq!(told(&log)["fell_without_a_record"][0]["another_model_answered"], true);
+    fs::write(&path, &log).unwrap();
+    assert!(page(&path).contains("30,500 tokens, where another model answered"), "{}", page(&path));
 }
 
 /// Two calls behind the record still have the old prompt: what was replaced is judged by the last one before the record, since the

@@ -1,4 +1,4 @@
-//! One session as six products log it, built from what their formats say: `audit` tells the same of its compaction in each.
+//! One session as seven products log it, built from what their formats say: `audit` tells the same of its compaction in each.
 
 use std::fs;
 use std::path::Path;
@@ -149,7 +149,8 @@ fn kimi() -> Vec<(&'static str, String)> {
             Part::User(text) => all.push(json!({"type": "context.append_message", "message": {
                 "role": "user", "content": [{"type": "text", "text": text}], "origin": {"kind": "user"}}})),
             Part::Compaction => all.push(json!({"type": "context.apply_compaction", "summary": SUMMARY,
-                "contextSummary": SUMMARY, "compactedCount": 9, "keptUserMessageCount": 0})),
+                "contextSummary": SUMMARY, "compactedCount": 9, "keptUserMessageCount": 0,
+                "tokensBefore": 900, "tokensAfter": 60})),
             _ => {
                 let (name, args, output) = call(part, ("ReadFile", "path"), "Bash").unwrap();
                 let (step, id) = (format!("u{at}"), format!("c{at}"));
@@ -181,7 +182,9 @@ fn pi() -> Vec<(&'static str, String)> {
             Part::Compaction => {
                 // It is the first that stays.
                 let next = format!("e{}", add(json!({"type": "label", "label": "x"})) + 2);
-                add(json!({"type": "compaction", "summary": SUMMARY, "firstKeptEntryId": next}));
+                add(
+                    json!({"type": "compaction", "summary": SUMMARY, "firstKeptEntryId": next, "tokensBefore": 900}),
+                );
             }
             _ => {
                 let (name, arguments, text) = call(part, ("read", "path"), "bash").unwrap();
@@ -212,7 +215,7 @@ fn inspect() -> Vec<(&'static str, String)> {
             Part::Compaction => {
                 let asked = [prompt.clone(), vec![user("Write a summary.")]].concat();
                 events.push(model(&asked, &json!({"role": "assistant", "content": SUMMARY})));
-                events.push(json!({"event": "compaction", "span_id": "s", "type": "summary"}));
+                events.push(json!({"event": "compaction", "span_id": "s", "type": "summary", "tokens_before": 900, "tokens_after": 60}));
                 prompt = vec![prompt[0].clone(), prompt[1].clone(), user(SUMMARY)];
             }
             _ => {
@@ -231,6 +234,28 @@ fn inspect() -> Vec<(&'static str, String)> {
     vec![("log.json", file.to_string())]
 }
 
+/// It records no compaction: the whole context is logged anew, with an answer of the program behind the summary.
+fn gemini() -> Vec<(&'static str, String)> {
+    let said =
+        |id: &str, kind: &str, text: &str| json!({"id": id, "type": kind, "content": [{"text": text}]});
+    let mut all = vec![json!({"sessionId": "s1", "projectHash": "p", "directories": ["/w/app"]})];
+    for (at, part) in story().iter().enumerate() {
+        let id = format!("m{at}");
+        match part {
+            Part::User(text) => all.push(said(&id, "user", text)),
+            Part::Compaction => all.push(json!({"$set": {"messages":
+                [said("s", "user", SUMMARY), said("k", "gemini", "Got it. Thanks for the additional context!")]}})),
+            _ => {
+                let (name, args, output) = call(part, ("read_file", "absolute_path"), "run_shell_command").unwrap();
+                let result = json!([{"functionResponse": {"id": id, "name": name, "response": {"output": output}}}]);
+                let call = json!({"id": id, "name": name, "args": args, "result": result, "status": "success"});
+                all.push(json!({"id": id, "type": "gemini", "content": "", "model": "m", "toolCalls": [call]}));
+            }
+        }
+    }
+    vec![("session.jsonl", lines(all))]
+}
+
 fn audit(folder: &Path) -> Value {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trajpress"));
     let out = command.args(["audit", "--json"]).arg(folder).output().unwrap();
@@ -240,13 +265,14 @@ fn audit(folder: &Path) -> Value {
 
 #[test]
 fn a_compaction_is_told_alike_of_all_products() {
-    let products: [(&str, Vec<(&str, String)>); 6] = [
+    let products: [(&str, Vec<(&str, String)>); 7] = [
         ("openhands", openhands()),
         ("opencode", opencode()),
         ("roo-code", roo()),
         ("kimi-code", kimi()),
         ("pi", pi()),
         ("inspect", inspect()),
+        ("gemini-cli", gemini()),
     ];
     for (product, files) in products {
         let dir = tempfile::tempdir().unwrap();
@@ -264,6 +290,14 @@ fn a_compaction_is_told_alike_of_all_products() {
             (&Value::Null, &json!([])),
             "{product}: {session:#}"
         );
+        // What the product itself counted stands beside what is counted here.
+        let logged = match product {
+            "kimi-code" | "inspect" => [json!(900), json!(60)],
+            "pi" => [json!(900), Value::Null],
+            _ => [Value::Null, Value::Null],
+        };
+        assert_eq!([&of["logged_before"], &of["logged_after"]], logged.each_ref(), "{product}: {of:#}");
+        assert!(of["prompt_before"].as_u64() > of["prompt_after"].as_u64(), "{product}: {of:#}");
         // The first call behind it is the ninth, but where words of the user are turns of their own.
         let turn = of["turn"].as_u64().unwrap_or_default();
         assert_eq!(of["calls_left"], 2, "{product}: {of:#}");

@@ -88,7 +88,9 @@ pub struct Compared {
     pub at_best: Option<Excess>,
     /// Why it is not to be set: by the older half, by the newer half.
     pub fails: [Vec<Fails>; 2],
-    /// Of a reference that writes summaries: the break-even share, and its one-sided lower bound.
+    /// Of a reference that writes summaries, where it writes none: beside that with empty ones.
+    pub to_empty: Option<Excess>,
+    /// The same as the break-even share, and its one-sided lower bound.
     pub break_even: Option<(f64, Option<f64>)>,
 }
 
@@ -99,7 +101,7 @@ pub enum Fails {
     Saves(Option<f64>),
     /// Too many of its prompts are over the window.
     Over,
-    /// It is not shown not to be worse.
+    /// It is not shown to be as good.
     NotShown,
 }
 
@@ -138,7 +140,7 @@ pub enum Verdict {
     TooLittle,
     /// No candidate is cheaper.
     NoneCheaper,
-    /// Some are cheaper, and none is shown not to be worse.
+    /// Some are cheaper, and none is shown to be as good.
     Keep,
 }
 
@@ -282,11 +284,9 @@ impl Compared {
     /// Whether it is shown to lose more, whatever summaries either writes.
     pub fn is_worse(&self, margin: f64) -> bool {
         let is_worse = |excess: &Excess| excess.told(margin) == Told::Worse;
-        match self.break_even {
-            // It loses more than without any summary; the bounds are as far above as below.
-            Some((share, lower)) => lower.is_some_and(|lower| 2.0 * share - lower < 0.0),
-            None => is_worse(&self.excess) && self.at_best.as_ref().is_none_or(is_worse),
-        }
+        // It loses more than without any summary.
+        let at_both_ends = [&self.at_best, &self.to_empty].into_iter().flatten().all(is_worse);
+        is_worse(&self.excess) && at_both_ends
     }
 
     /// `keeps` is what the reference's own summaries keep at most.
@@ -365,6 +365,7 @@ impl Beside {
             with_empty: self.with_empty.as_ref().map(|pairs| Excess::of(&some(pairs))),
             at_best: self.at_best.as_ref().map(|pairs| Excess::of(&some(pairs))),
             fails: Default::default(),
+            to_empty: self.to_empty.as_ref().map(|pairs| Excess::of(&some(pairs))),
             break_even: self.to_empty.as_ref().and_then(|pairs| excess::break_even(&some(pairs))),
         }
     }

@@ -153,6 +153,20 @@ fn what_a_summary_decides_is_not_told() {
     assert!(is_worse(|_| vec![(6, 70.0), (0, 75.0), (8, 60.0)], reference, Policy::Plain(2)));
 }
 
+/// The reference loses one need of all without any summary, so that there is nothing to tell a break-even share from; who loses
+/// all of them is worse all the same.
+#[test]
+fn worse_than_no_summary_is_worse_where_nothing_breaks_even() {
+    let policies = |lost: fn(u32) -> usize| {
+        sessions(60, move |number| vec![(usize::from(number == 0), 70.0), (0, 75.0), (lost(number), 60.0)])
+    };
+    let reference = Policy::Bracket { empty: 0, oracle: 1 };
+    let of = |lost| advise(&policies(lost), reference, &[plain(2)], 0.05).all.remove(0);
+    let all = of(|_| 10);
+    assert!(all.break_even.unwrap().1.is_none() && all.is_worse(0.05), "{all:?}");
+    assert!(!of(|number| usize::from(number == 1)).is_worse(0.05));
+}
+
 /// The cheapest passes on the older half alone; the next one in both, and is told of though it is not set.
 #[test]
 fn one_choice_is_tried() {

@@ -68,6 +68,8 @@ pub struct Unsent {
     /// Tokens of the last prompt before it, else of that which the summary was written from; null where neither was sent.
     pub before: Option<u64>,
     pub counted_by: CountedBy,
+    /// The product's own count of the context before and behind it, where the record has that.
+    pub logged: [Option<u64>; 2],
     /// What the call that wrote the summary cost by the log, in price x tokens.
     pub summary_cost: Option<f64>,
     /// Whether another compaction came next, rather than the end of the log.
@@ -211,7 +213,17 @@ impl Bench<'_> {
     fn compacted(&self, at: usize, step: u32) -> Change {
         let (shorter, is_billed) = self.shorter(at);
         let change = self.change(at, &shorter, shorter.cached_without, is_billed);
-        Change { time: self.log.trajectory.steps[step as usize].time.or(change.time), ..change }
+        Change {
+            time: self.log.trajectory.steps[step as usize].time.or(change.time),
+            logged: self.logged(step),
+            ..change
+        }
+    }
+
+    /// What the record of a compaction says of the context.
+    fn logged(&self, step: u32) -> [Option<u64>; 2] {
+        let of = self.log.trajectory.steps[step as usize].resized.as_deref();
+        of.map(|of| [of.from, of.to]).unwrap_or_default()
     }
 
     /// One of which a call came behind, with what that and later ones used.
@@ -261,7 +273,11 @@ impl Bench<'_> {
         let before = prompt.checked_sub(1);
         let step = &self.log.trajectory.steps[mark.step as usize];
         let billed = || Some((self.billed(before?)?, CountedBy::Provider));
-        let of_record = || Some((step.usage.as_ref()?.input, CountedBy::Record)).filter(|of| of.0 > 0);
+        let logged = self.logged(mark.step);
+        let of_record = || {
+            let read = step.usage.as_ref().map(|usage| usage.input).filter(|n| *n > 0);
+            Some((logged[0].or(read)?, CountedBy::Record))
+        };
         let ours = || Some((self.sent.decisions[before?].tokens_sent, CountedBy::Us));
         let counted = billed().or_else(of_record).or_else(ours);
         let turn = self.log.turn_of(mark.step);
@@ -270,6 +286,7 @@ impl Bench<'_> {
             time: step.time,
             before: counted.map(|(tokens, _)| tokens),
             counted_by: counted.map_or(CountedBy::Us, |(_, by)| by),
+            logged,
             summary_cost: self.logged_cost(mark.step, turn),
             is_followed,
             past,
@@ -331,12 +348,15 @@ impl Bench<'_> {
 /// How Claude Code begins what it says behind a summary: that is not the model's.
 const BEHIND: &str = "\nIf you need specific details from before compaction";
 
-/// What the model wrote of a summary, without a tag around it, which is a form that it was asked for.
+/// What the model wrote of a summary, without tags around it (or around its parts), which are a form that it was asked for.
 fn written(summary: &str) -> String {
     let text = summary.split_once(BEHIND).map_or(summary, |(text, _)| text).trim_start();
     let tag = text.strip_prefix('<').and_then(|rest| rest.split_once('>'));
-    let parted = tag.and_then(|(tag, rest)| rest.split_once(&format!("</{tag}>")));
-    parted.map_or_else(|| text.to_owned(), |(inside, behind)| format!("{inside}{behind}"))
+    let closed = tag.map(|(tag, _)| [format!("<{tag}>"), format!("</{tag}>")]);
+    match closed.filter(|[_, closing]| text.contains(closing)) {
+        Some([opening, closing]) => text.replace(&opening, "").replace(&closing, ""),
+        None => text.to_owned(),
+    }
 }
 
 /// The text that stands in the place of a scope.
@@ -346,4 +366,17 @@ fn summary(after: &[Block]) -> String {
         _ => None,
     });
     generated.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::written;
+
+    #[test]
+    fn tags_around_a_summary_are_not_the_models() {
+        assert_eq!(written("<summary>\nDone.\n</summary>\n\nMore."), "\nDone.\n\n\nMore.");
+        let notices = "<SYSTEM_NOTICE>\na\n</SYSTEM_NOTICE>\n<SYSTEM_NOTICE>\nb\n</SYSTEM_NOTICE>";
+        assert!(!written(notices).contains("NOTICE"), "{}", written(notices));
+        assert_eq!(written("<b> is what?"), "<b> is what?");
+    }
 }

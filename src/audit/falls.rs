@@ -16,6 +16,8 @@ pub struct Fall {
     pub time: Option<i64>,
     pub before: u64,
     pub after: u64,
+    /// Whether another model answered than before: it counts in tokens of its own.
+    pub is_other_model: bool,
 }
 
 impl Bench<'_> {
@@ -23,9 +25,21 @@ impl Bench<'_> {
     pub(super) fn fall(&self, turn: u32) -> Option<Fall> {
         let at = self.decision(turn)?;
         let after = self.billed(at)?;
-        let before = (0..at).rev().find_map(|at| self.billed(at))?;
+        let (of, before) = (0..at).rev().find_map(|at| Some((at, self.billed(at)?)))?;
+        let model = |at: usize| {
+            let step = self.step(self.sent.decisions[at].turn);
+            let logged = &self.log.trajectory;
+            logged.steps[step as usize].model.as_deref().or(logged.model.as_deref())
+        };
+        let is_other_model = model(at) != model(of);
         let time = self.log.decided_at(turn);
-        (after as f64 + UNLOGGED < before as f64).then_some(Fall { turn, time, before, after })
+        (after as f64 + UNLOGGED < before as f64).then_some(Fall {
+            turn,
+            time,
+            before,
+            after,
+            is_other_model,
+        })
     }
 
     /// Tokens of a prompt by the provider's count.

@@ -5,6 +5,7 @@
 //! prompts by a replay of what was sent. Here is only what no score says: to whom it belongs, and what was read again.
 
 mod again;
+mod answers;
 mod compactions;
 mod falls;
 mod lost;
@@ -24,7 +25,7 @@ use crate::replay::{Decision, Event, Observer, Run, replay};
 use crate::scores::costs::of_call;
 use crate::scores::money::{self, Shorter, Tariff};
 use crate::text::tokens::Tokenizer;
-use crate::trajectory::{Kind, Role, Step, Trajectory};
+use crate::trajectory::{Kind, Resized, Role, Step, Trajectory};
 use again::Reads;
 use compactions::All;
 use lost::{lost_of, name_of};
@@ -90,6 +91,8 @@ pub struct Change {
     pub is_billed: bool,
     /// Where they are not: what the provider counted last before, and at which turn.
     pub counted: Option<(u32, u64)>,
+    /// The product's own count of the context before and behind it, where the record has that: of what it counts, the prompt is more.
+    pub logged: [Option<u64>; 2],
     /// Whether it is shorter than it would have been.
     pub is_shorter: bool,
     /// What this prompt cost more than the longer one would have, in price x tokens.
@@ -215,7 +218,14 @@ impl Bench<'_> {
             let is_of_file = |need: &Need| self.had_file(places.steps(&name_of(self.log, need)), event.turn);
             let perhaps =
                 perhaps.iter().map(|need| Perhaps { lost: lost_of(need), is_of_file: is_of_file(need) });
+            let of_records = self
+                .log
+                .trajectory
+                .steps
+                .iter()
+                .filter(|step| step.edit.as_ref().is_some_and(|edit| edit.from == event.turn));
             all.push(Change {
+                logged: resized(of_records),
                 n_steps: gone.iter().filter(is_edited).count(),
                 lost: sure.into_iter().map(lost_of).collect(),
                 perhaps: perhaps.collect(),
@@ -303,6 +313,7 @@ impl Bench<'_> {
             after: shorter.with,
             is_billed,
             counted: if is_billed { None } else { self.counted(at) },
+            logged: [None; 2],
             is_shorter: shorter.saved > 0,
             cost: self.of_provider(decision.turn, is_billed) * debt,
             paid_after: self.paid(at, shorter, 0.0, is_billed),
@@ -315,10 +326,26 @@ impl Bench<'_> {
     }
 }
 
-/// Whether a log says that its product compacted it: not where the user had the context cleared.
-pub fn is_compacted(trajectory: &Trajectory) -> bool {
+/// What records of edits that one prompt was the first to see say of the context, taken together.
+fn resized<'a>(edited: impl Iterator<Item = &'a Step>) -> [Option<u64>; 2] {
+    let all: Vec<&Resized> = edited.filter_map(|step| step.resized.as_deref()).collect();
+    [all.iter().filter_map(|of| of.from).max(), all.iter().filter_map(|of| of.to).min()]
+}
+
+/// The longest prompt that a log says its product compacted: by the provider's count, else by the record's, else by ours (`tokens` of
+/// each step). None where it compacted nothing; that the user had the context cleared is no compaction.
+pub fn compacted_at(trajectory: &Trajectory, tokens: &[u32]) -> Option<u64> {
     let steps = &trajectory.steps;
-    (0..).zip(steps).any(|(at, step)| step.kind == Kind::Compaction && !is_of_user(steps, at))
+    let is_one = |&at: &usize| steps[at].kind == Kind::Compaction && !is_of_user(steps, at as u32);
+    let before = |at: usize| {
+        let segment = steps[at].segment - 1;
+        let of_segment = || (0..at).rev().filter(|&i| steps[i].segment == segment || steps[i].turn == 0);
+        let usage = of_segment().filter(|&i| steps[i].is_agent()).find_map(|i| steps[i].usage.as_deref());
+        let billed = usage.map(|usage| usage.input + usage.output.unwrap_or(0)).filter(|n| *n > 0);
+        let logged = || steps[at].resized.as_ref().and_then(|of| of.from);
+        billed.or_else(logged).unwrap_or_else(|| of_segment().map(|i| u64::from(tokens[i])).sum())
+    };
+    (0..steps.len()).filter(is_one).map(before).max()
 }
 
 /// Whether a compaction without a summary is behind a command of the user that asks for it.

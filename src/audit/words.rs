@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::answers;
 use crate::context::log::Log;
 use crate::text::runs::{Runs, words};
 use crate::text::sentences::statements;
@@ -122,7 +123,10 @@ impl<'a> Typed<'a> {
     /// What the user typed or pasted among these steps.
     fn sentences(&self, steps: Range<u32>) -> impl Iterator<Item = Sentence<'a>> + use<'a> {
         let log = self.log;
-        let of_step = move |step: u32| (step, said(&log.trajectory.steps[step as usize]));
+        let of_step = move |step: u32| {
+            let (before, behind) = log.trajectory.steps.split_at(step as usize);
+            (step, answered(before, &behind[0]).unwrap_or_else(|| said(&behind[0])))
+        };
         steps.map(of_step).flat_map(move |(step, said)| {
             let text = log.trajectory.steps[step as usize].text.as_str();
             let of_run = move |(run, is_pasted): (Range<usize>, bool)| {
@@ -138,6 +142,13 @@ impl<'a> Typed<'a> {
             said.flat_map(move |part| runs(text, part)).flat_map(of_run)
         })
     }
+}
+
+/// The same in the answer to questions of the model, which the call before it has; none of any other step.
+fn answered(before: &[Step], step: &Step) -> Option<Vec<Range<usize>>> {
+    let id = step.call_id.as_ref().filter(|_| step.kind == Kind::Observation)?;
+    let is_call = |of: &&Step| of.kind == Kind::Action && of.call_id.as_ref() == Some(id);
+    answers::typed(before.iter().rfind(is_call)?.arguments.as_deref()?, &step.text)
 }
 
 /// Where in a step the user's own words stand: in a message, and in what the user answered to a call.

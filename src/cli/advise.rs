@@ -2,6 +2,7 @@
 
 mod answer;
 mod frontier;
+mod kept;
 mod menu;
 
 use std::collections::BTreeMap;
@@ -27,8 +28,8 @@ use crate::text::escape;
 use answer::Answer;
 use menu::Menu;
 
-/// The window is halved where their product compacted at least this share of the sessions: of fewer the others would be told of in a
-/// window that they do not have.
+/// The window is halved where their product compacted at least this share of the sessions: so many move the 10th percentile that is
+/// compared, and of fewer the others would be told of in a window that they do not have.
 const COMPACTED: f64 = 0.1;
 /// Of the random halves.
 const SEED: u64 = 1;
@@ -146,12 +147,11 @@ fn answered(
     pool: &rayon::ThreadPool,
     output: Output,
 ) -> anyhow::Result<Answer> {
-    let mut menu = match &args.settings_for {
+    let menu = match &args.settings_for {
         Some(product) => Menu::settings(product, model_window)?,
         None => Menu::of(reference, model_window)?,
     };
-    menu.is_of_logs = args.reference.is_none() && args.settings_for.is_none();
-    let n_compacted = n_compacted(data, rows, indices)?;
+    let n_compacted = n_compacted(data, rows, indices, menu.own_window)?;
     let is_many = n_compacted > 0 && n_compacted as f64 >= COMPACTED * indices.len() as f64;
     let is_half = args.window.is_none() && is_many;
     let half = if is_half { menu.own_window / 2 } else { menu.own_window };
@@ -204,12 +204,20 @@ pub(super) fn replayed(
     })
 }
 
-/// How many of these sessions the product itself compacted: a segment ends there where its own window was full, so that in a window
-/// of that size nothing happens inside of one.
-fn n_compacted(data: &Dataset, rows: &[TrajectoryRow], indices: &[usize]) -> anyhow::Result<usize> {
+/// How many of these sessions the product itself compacted with more than half of its window in the prompt: a segment ends there since
+/// that was full, so that in a window of that size nothing happens inside of one, and in one of half the size something does.
+fn n_compacted(
+    data: &Dataset,
+    rows: &[TrajectoryRow],
+    indices: &[usize],
+    window: u64,
+) -> anyhow::Result<usize> {
     let mut n = 0;
     for &index in indices.iter().filter(|index| rows[**index].n_segments > 1) {
-        n += usize::from(audit::is_compacted(&data.trajectory(index)?));
+        let tokens: Vec<u32> =
+            data.features(index)?.map(|row| Ok(row?.tokens)).collect::<anyhow::Result<_>>()?;
+        let at = audit::compacted_at(&data.trajectory(index)?, &tokens);
+        n += usize::from(at.is_some_and(|at| 2 * at > window));
     }
     Ok(n)
 }

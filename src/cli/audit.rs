@@ -19,7 +19,9 @@ use crate::store::TrajectoryRow;
 use crate::text::escape;
 use crate::text::redact::redact;
 use json::{as_json, texts, without_text};
-use lines::{cents, fall, lost, money, more_perhaps, name, prompt, summary, unknown, when, words, written};
+use lines::{
+    cents, fall, logged, lost, money, more_perhaps, name, prompt, summary, unknown, when, words, written,
+};
 use untold::Untold;
 
 const EXPERIMENT: &str = include_str!("../data/audit.toml");
@@ -204,7 +206,8 @@ impl Page {
             change.turn,
             prompt(change)
         );
-        head + &money(row, change)
+        head + &logged(change.logged)
+            + &money(row, change)
             + &self.lost(&change.lost)
             + &more_perhaps(change)
             + &self.again(row, change, "")
@@ -232,6 +235,7 @@ impl Page {
         let (change, past) = (&of.change, &of.past);
         let mut text =
             format!("  compaction before turn {}, {}; {}\n", change.turn, prompt(change), summary(past));
+        text += &logged(change.logged);
         if let Some((turn, tokens)) = change.counted {
             text += &format!(
                 "    by the provider's count the prompt of turn {turn} had {}; that of this one is not logged\n",
@@ -311,7 +315,7 @@ impl Page {
             true => "",
             false => "    the log does not show what was replaced: what the summary made up cannot be told\n",
         };
-        head + &cost + hidden + &self.past(&of.past)
+        head + &logged(of.logged) + &cost + hidden + &self.past(&of.past)
     }
 
     fn again(&self, row: &TrajectoryRow, change: &Change, as_far: &str) -> String {

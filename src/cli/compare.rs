@@ -33,8 +33,8 @@ use words::{difference, headline, number, pairing, shortened, told};
   trajpress compare runs/main runs/branch --markdown > comment.md
   trajpress compare --history nights
 
-A gate is a TOML file; without one it holds need_retention, token_savings and cost_savings with a margin of 0.05. Worse is what surely
-fell, by however little; not worse what surely fell by less than the margin; of the rest it cannot be told:
+A gate is a TOML file; without one it holds need_retention, token_savings and cost_savings with a margin of 0.05. Worse is what is shown to
+have fallen, by however little; not worse what is shown to have fallen by less than the margin, if at all; the rest cannot be told:
   [[rules]]
   score = \"need_retention\"
   margin = 0.05

@@ -180,6 +180,9 @@ fn add_marks(message: &mut Map<String, Value>, step: &StepRow) {
     add(message, "kept_to", step.kept_to);
     let edit = step.edit_from.map(|from| json!({"from": from, "text": step.edit_text}));
     add(message, "edit", edit);
+    let is_resized = step.resized_from.is_some() || step.resized_to.is_some();
+    let resized = json!({"from": step.resized_from, "to": step.resized_to});
+    add(message, "resized", is_resized.then_some(resized));
 }
 
 fn usage(step: &StepRow) -> Option<Value> {

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 
 use super::column::Time;
 use super::row::table;
-use crate::trajectory::{Kind, LoggedEdit, Role, Step, Usage};
+use crate::trajectory::{Kind, LoggedEdit, Resized, Role, Step, Usage};
 
 table! {
     /// One entry of a log: what the log says.
@@ -61,6 +61,11 @@ table! {
         pub edit_text: Option<String>,
         /// Last segment in whose prompts it stands, where a compaction that the log records kept it; null: its own alone.
         pub kept_to: Option<u32>,
+        /// On a compaction, and on a step with an edit: tokens of the whole context before it, as the log's record of it says; null where
+        /// it does not.
+        pub resized_from: Option<u64>,
+        /// Likewise: tokens of the context behind it.
+        pub resized_to: Option<u64>,
     }
 }
 
@@ -132,6 +137,8 @@ pub fn step_rows(id: &str, steps: Vec<Step>) -> impl Iterator<Item = StepRow> {
         edit_from: s.edit.as_ref().map(|e| e.from),
         edit_text: s.edit.map(|e| e.text),
         kept_to: s.kept_to,
+        resized_from: s.resized.as_ref().and_then(|r| r.from),
+        resized_to: s.resized.and_then(|r| r.to),
     })
 }
 
@@ -166,6 +173,7 @@ impl TryFrom<StepRow> for Step {
                 .edit_from
                 .map(|from| Box::new(LoggedEdit { from, text: row.edit_text.unwrap_or_default() })),
             kept_to: row.kept_to,
+            resized: Resized { from: row.resized_from, to: row.resized_to }.known(),
         })
     }
 }

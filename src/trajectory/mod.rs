@@ -80,6 +80,20 @@ pub struct Usage {
     pub cost: Option<f64>,
 }
 
+/// Tokens of the whole context before and behind a compaction, or an edit, by the count of the product that made it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Resized {
+    pub from: Option<u64>,
+    pub to: Option<u64>,
+}
+
+impl Resized {
+    /// As it stands on a step; none where neither is known.
+    pub fn known(self) -> Option<Box<Self>> {
+        (self != Resized::default()).then(|| Box::new(self))
+    }
+}
+
 /// An edit of the context that the log records: what was sent in the place of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedEdit {
@@ -121,6 +135,8 @@ pub struct Step {
     pub edit: Option<Box<LoggedEdit>>,
     /// Where a compaction that the log records kept it: the last segment in whose prompts it stands, behind the summary.
     pub kept_to: Option<u32>,
+    /// On a compaction, and on a step that an edit took out or replaced: what the log's record of that says it did to the context.
+    pub resized: Option<Box<Resized>>,
 }
 
 impl Step {
@@ -218,10 +234,13 @@ impl Trajectory {
     pub fn content(&self) -> String {
         let mut hash = blake3::Hasher::new();
         let mut piece = self.id.clone();
-        for Step { time, is_error, message, arguments, usage, model, .. } in &self.steps {
+        for Step { time, is_error, message, arguments, usage, model, resized, .. } in &self.steps {
             let more = usage.as_ref().map(|usage| (usage.reasoning, usage.cost));
             // Nothing goes wrong in writing to a text.
             let _ = write!(piece, "{time:?} {is_error:?} {message} {arguments:?} {more:?} {model:?}");
+            if let Some(resized) = resized {
+                let _ = write!(piece, " {resized:?}");
+            }
             if piece.len() >= PIECE {
                 hash.update(piece.as_bytes());
                 piece.clear();
@@ -382,6 +401,7 @@ pub fn step(role: Role, kind: Kind, text: impl Into<String>) -> Step {
         model: None,
         edit: None,
         kept_to: None,
+        resized: None,
     }
 }
 

@@ -1,29 +1,17 @@
 //! What `trajpress advise` prints: what to set, what that saves, what it loses, and how sure that is.
 
-use std::collections::BTreeMap;
-
 use indicatif::HumanCount;
 use serde_json::{Value, json};
 
 use super::super::count;
 use super::super::page::{Block, percent, shown};
 use super::menu::{Dish, Menu, values};
-use crate::advice::{Advice, Compared, Fails, LEAST_SAVED, Validation, Verdict};
+use crate::advice::{Advice, Compared, Validation, Verdict};
 use crate::report::statistics::estimate::Estimate;
 use crate::report::statistics::excess::{Excess, Told};
 
 /// More prompts over the window than these are told.
 const MANY_OVER: f64 = 0.005;
-/// That so many times the sessions would tell is no use.
-const MANY_TIMES: usize = 10;
-/// Sessions in which something was compressed that each half needs.
-const LEAST: usize = 10;
-/// No policy has a smaller window.
-const LEAST_WINDOW: u64 = 1_000;
-/// Those that are named where none costs less.
-const NEAREST: usize = 3;
-/// Needs that it needs there.
-const LEAST_NEEDS: u64 = 30;
 
 /// The sessions of a product with the advice for them.
 pub(super) struct Answer {
@@ -145,186 +133,13 @@ impl Answer {
         }
         let (share, lower) = chosen.break_even.unwrap_or_default();
         format!(
-            "The product would lose less only if its summaries kept more than {share:.2} of what they replace (surely more than {:.2}); in these sessions they kept {}.",
+            "The product would lose less only if its summaries kept more than {share:.2} of what they replace (at least {:.2}, with 95 %); in these sessions they kept {}.",
             lower.unwrap_or(0.0),
             shown(&self.advice.kept)
         )
     }
 
-    /// Why nothing is to be set.
-    fn kept(&self) -> String {
-        match self.advice.verdict {
-            Verdict::NoneCheaper => format!(
-                "Keep yours: no other costs less, since a broken prompt cache costs more than what is left out. Nearest: {}.\n",
-                self.nearest()
-            ),
-            Verdict::TooLittle => self.too_little(),
-            _ => format!(
-                "Keep yours: {}.\n{}{}{}{}{}{}",
-                self.none_holds(),
-                self.tally(),
-                self.by_name(),
-                self.best(),
-                self.least_margin(),
-                self.sessions_that_would_tell(),
-                self.money()
-            ),
-        }
-    }
-
-    fn none_holds(&self) -> String {
-        if self.advice.all.iter().any(Compared::holds_in_each) {
-            return "the cheapest that holds on the older half of the sessions does not on the newer"
-                .to_owned();
-        }
-        format!(
-            "in both halves of the sessions none costs at least {} less, has no more prompts over the window, and is shown to lose at most {} more of what is needed later",
-            percent(LEAST_SAVED),
-            points(self.margin)
-        )
-    }
-
-    /// What it loses a session that costs less, fits, and loses the least.
-    fn best(&self) -> String {
-        let is_told = |of: &&Compared| {
-            of.is_cheaper() && of.fits() && of.at_best.is_none() && of.excess.bounds().is_some()
-        };
-        let all = self.advice.all.iter().filter(is_told).filter_map(|of| Some((of.excess.value?, of)));
-        all.min_by(|a, b| a.0.total_cmp(&b.0)).map_or_else(String::new, |(_, of)| {
-            let beside = if of.break_even.is_some() { ", with ideal summaries" } else { "" };
-            format!("Of these `{}` loses the least. {}\n", self.dish(of).name, lost(&of.excess, beside))
-        })
-    }
-
-    /// The cheapest ones, where none costs less.
-    fn nearest(&self) -> String {
-        let cost = |of: &Compared| {
-            let saved = beside(of.saved[2].unwrap_or(0.0), ["less", "as much"]);
-            format!("`{}` costs {saved}", self.dish(of).name)
-        };
-        self.advice.all.iter().take(NEAREST).map(cost).collect::<Vec<_>>().join(", ")
-    }
-
-    /// Those that cost less: of which nothing speaks against them over all sessions, and those that cannot run there.
-    fn by_name(&self) -> String {
-        let told = |what: &str| {
-            let cheaper = self.advice.all.iter().filter(|of| of.is_cheaper());
-            cheaper.filter(|of| self.told(of) == what).collect::<Vec<_>>()
-        };
-        let mut text = String::new();
-        for of in told("not worse") {
-            let saved = beside(of.saved[2].unwrap_or(0.0), ["less", "as much"]);
-            let halves = match of.holds_in_each() {
-                true => {
-                    "and in each half; but one that costs still less was chosen on the older half, and it alone is looked at on the newer".to_owned()
-                }
-                false => format!("but {}", fails(of)),
-            };
-            text += &format!(
-                "`{}` costs {saved}, sends {}, and is not worse over all sessions{}, {halves}.\n",
-                self.dish(of).name,
-                tokens(of),
-                loses(of)
-            );
-        }
-        for of in told("does not fit") {
-            let over = percent(of.over().unwrap_or(0.0));
-            text += &format!(
-                "`{}` does not fit: {over} of its prompts are over the window.\n",
-                self.dish(of).name
-            );
-        }
-        text
-    }
-
-    /// What could have been told of the one that costs less and loses the least.
-    fn least_margin(&self) -> String {
-        // Of one that is surely worse, or that its summaries decide, a margin says nothing.
-        let is_open = |of: &&Compared| {
-            let is_told = of.break_even.is_none() && of.at_best.is_none() && !of.is_worse(self.margin);
-            of.is_cheaper() && of.lacks_sessions() && is_told
-        };
-        let told = self
-            .advice
-            .all
-            .iter()
-            .filter(is_open)
-            .filter_map(|of| Some((of.excess.value?, of.excess.least_margin()?, of)));
-        told.min_by(|a, b| a.0.total_cmp(&b.0)).map_or_else(String::new, |(_, least, of)| {
-            format!(
-                "Of `{}`, which loses the least of them, all sessions together could tell a margin of {}; a half tells less.\n",
-                self.dish(of).name,
-                points(least)
-            )
-        })
-    }
-
-    fn too_little(&self) -> String {
-        let (needs, sessions) = self.advice.most;
-        format!(
-            "Too little was compressed to tell: of what costs less, in the older half of the sessions, at most {} in {}; each half needs {LEAST_NEEDS} in {LEAST}.\n{}",
-            count(needs, "exposed need"),
-            count(sessions as u64, "session"),
-            self.more_would_tell()
-        )
-    }
-
-    /// How many more sessions like these have what each half needs.
-    fn more_would_tell(&self) -> String {
-        let cheaper = self.advice.all.iter().filter(|of| of.is_cheaper()).map(|of| &of.excess);
-        let of_one =
-            |has: usize, needed: usize| (has > 0).then(|| (2 * needed * self.n_sessions).div_ceil(has));
-        let enough = cheaper.filter_map(|of| {
-            let affected = of_one(of.n_affected, LEAST)?;
-            let needs = of_one(usize::try_from(of.n_needs).ok()?, LEAST_NEEDS as usize)?;
-            Some(affected.max(needs).saturating_sub(self.n_sessions)).filter(|more| *more > 0)
-        });
-        let more = enough.min().map_or_else(String::new, |more| {
-            format!("About {} more, like these, would have that.\n", count(more as u64, "session"))
-        });
-        // With fewer sessions than that no window is small enough.
-        let is_few = self.n_sessions < 2 * LEAST;
-        match is_few || self.menu.reference.policy.window <= LEAST_WINDOW {
-            true => more,
-            false => more + "hint: `--window` with fewer tokens, where all policies act sooner\n",
-        }
-    }
-
-    /// What is told of those that cost less.
-    fn tally(&self) -> String {
-        let mut tally: BTreeMap<&str, usize> = BTreeMap::new();
-        for of in self.advice.all.iter().filter(|of| of.is_cheaper()) {
-            let told = match self.told(of) {
-                "more over" => "more often over the window",
-                told => told,
-            };
-            *tally.entry(told).or_default() += 1;
-        }
-        let each: Vec<String> = tally.iter().map(|(told, n)| format!("{told}: {n}")).collect();
-        if each.is_empty() {
-            String::new()
-        } else {
-            format!("Over all sessions they are: {}.\n", each.join(", "))
-        }
-    }
-
-    /// How many more sessions would tell of the one that could be told soonest.
-    fn sessions_that_would_tell(&self) -> String {
-        let more = |of: &&Compared| {
-            let needed = 2 * of
-                .excess
-                .sessions_needed(self.margin)
-                .filter(|_| of.is_cheaper() && of.lacks_sessions())?;
-            let more = needed.checked_sub(of.excess.n_affected).filter(|more| *more > 0)?;
-            Some((more, self.dish(of).name.clone())).filter(|_| more <= MANY_TIMES * self.n_sessions)
-        };
-        let soonest = self.advice.all.iter().filter_map(|of| more(&of)).min();
-        soonest.map_or_else(String::new, |(n, name)| {
-            format!("About {} more in which something is compressed would tell of `{name}` in four of five cases, if it is what it seems.\n", count(n as u64, "session"))
-        })
-    }
-
-    fn money(&self) -> String {
+    pub(super) fn money(&self) -> String {
         let events = count(self.advice.n_events as u64, "time");
         // Where no summary is in question it says nothing.
         let is_asked = self.advice.all.iter().any(|of| of.break_even.is_some());
@@ -383,8 +198,8 @@ impl Answer {
             "needs_weight": excess.weight, "needs_lost": excess.lost[0], "needs_lost_by_reference": excess.lost[1],
             "excess_loss": excess.value.filter(|_| is_told), "excess_loss_bounds": excess.bounds().map(|(lo, hi)| [lo, hi]),
             "retained_10th_percentile": excess.low.filter(|_| is_told), "least_margin": excess.least_margin(),
-            "needs_more_lost_a_session": excess.more.value,
-            "needs_more_lost_a_session_interval": excess.more.interval.map(|(lo, hi)| [lo, hi]),
+            "needs_more_lost_a_session": excess.more.value.filter(|_| is_told),
+            "needs_more_lost_a_session_interval": excess.more.interval.filter(|_| is_told).map(|(lo, hi)| [lo, hi]),
             "break_even_share": of.break_even.filter(|of| of.1.is_some()).map(|(share, _)| share), "break_even_share_at_least": of.break_even.and_then(|b| b.1),
         })
     }
@@ -394,14 +209,14 @@ fn validated(of: &Validation) -> Block {
     let told = match of.n_set {
         0 => "nothing was to be set in any".to_owned(),
         n => format!(
-            "something was to be set in {n}; on the other half that lost less than the margin more than the reference in {}, and no more than its upper bound in {}",
+            "something was to be set in {n}; on the other half it stayed within the margin of what the reference lost in {}, and within its upper bound in {}",
             of.n_within_margin, of.n_within_bound
         ),
     };
     Block::Text(format!("\nOf {} halves, drawn by lot, {told}.", HumanCount(u64::from(of.n_splits))))
 }
 
-fn lost(excess: &Excess, beside: &str) -> String {
+pub(super) fn lost(excess: &Excess, beside: &str) -> String {
     let [own, of_reference] = excess.n_lost.map(HumanCount);
     let more = &excess.more;
     let each = match more.value {
@@ -418,27 +233,8 @@ fn lost(excess: &Excess, beside: &str) -> String {
     format!("It loses {own} needs where the reference loses {of_reference}{beside}: {each} a session.")
 }
 
-/// Why it is not to be set, half by half.
-fn fails(of: &Compared) -> String {
-    let told = |fails: &Fails| match fails {
-        Fails::Saves(saved) => {
-            let saved = saved.unwrap_or(0.0);
-            let word = if saved < 0.0 { "more" } else { "less" };
-            format!("costs {} {word}, where {} less are asked for", points(saved.abs()), percent(LEAST_SAVED))
-        }
-        Fails::Over => "has more prompts over the window".to_owned(),
-        Fails::NotShown => "is not surely not worse".to_owned(),
-    };
-    let halves = ["older", "newer"].into_iter().zip(&of.fails).filter(|(_, fails)| !fails.is_empty());
-    let each = halves.map(|(half, fails)| {
-        let all: Vec<String> = fails.iter().map(told).collect();
-        format!("in the {half} half it {}", all.join(" and "))
-    });
-    each.collect::<Vec<_>>().join(", ")
-}
-
 /// Tokens beside those of the reference, in ours and as billed.
-fn tokens(of: &Compared) -> String {
+pub(super) fn tokens(of: &Compared) -> String {
     let [tokens, billed, _] = of.saved;
     let beside = |share| beside(share, ["fewer", "as many"]);
     let billed = billed.map_or_else(String::new, |share| format!(" ({} as billed)", beside(share)));
@@ -446,25 +242,13 @@ fn tokens(of: &Compared) -> String {
 }
 
 /// A share that is saved, in words: what is below nothing is more, and what would read 0 % is as much.
-fn beside(saved: f64, [less, same]: [&str; 2]) -> String {
+pub(super) fn beside(saved: f64, [less, same]: [&str; 2]) -> String {
     let share = percent(saved.abs());
     let word = if saved < 0.0 { "more" } else { less };
     if share == percent(0.0) { same.to_owned() } else { format!("{share} {word}") }
 }
 
-/// How much more it loses, where that is told of it; of what its summaries decide it is not.
-fn loses(of: &Compared) -> String {
-    let bounds = of.excess.bounds().filter(|_| of.break_even.is_none() && of.at_best.is_none());
-    of.excess.value.zip(bounds).map_or_else(String::new, |(value, (_, upper))| {
-        format!(
-            " (it loses {} of the needs that either could lose, surely no more than {})",
-            points_beside(value),
-            points_beside(upper)
-        )
-    })
-}
-
-fn points_beside(more: f64) -> String {
+pub(super) fn points_beside(more: f64) -> String {
     let word = if more < 0.0 { "less" } else { "more" };
     format!("{} {word}", points(more.abs()))
 }
@@ -474,7 +258,7 @@ pub(super) fn none() -> String {
 }
 
 /// A share as points of a hundred.
-fn points(share: f64) -> String {
+pub(super) fn points(share: f64) -> String {
     format!("{:.1} %", (1000.0 * share).round() / 10.0 + 0.0)
 }
 

@@ -18,14 +18,15 @@ impl Answer {
         if n == 0 {
             return Vec::new();
         }
-        // Who costs more and loses no less is no choice.
-        let mut least = f64::INFINITY;
+        // Who costs more and loses as much, of what was compressed and a session, is no choice.
+        let mut least = [f64::INFINITY; 2];
         let mut shown: Vec<&Compared> = cheaper.iter().copied().filter(|of| of.is_over_no_more()).collect();
         let n_fit = shown.len();
         shown.retain(|of| {
-            let value = of.at_best.as_ref().unwrap_or(&of.excess).value.unwrap_or(f64::INFINITY);
-            let is_better = value < least;
-            least = least.min(value);
+            let excess = of.at_best.as_ref().unwrap_or(&of.excess);
+            let values = [excess.value, excess.more.value].map(|value| value.unwrap_or(f64::INFINITY));
+            let is_better = values.iter().zip(&least).any(|(value, least)| value < least);
+            (0..least.len()).for_each(|i| least[i] = least[i].min(values[i]));
             is_better
         });
         shown.truncate(SHOWN);
@@ -43,8 +44,8 @@ impl Answer {
             ))];
         }
         // Of the ends of a bracket neither is what a product loses: there the break-even share tells.
-        let is_bracket = shown.iter().any(|of| of.break_even.is_some());
-        let is_told = shown.iter().any(|of| of.break_even.is_none());
+        let is_bracket = shown.iter().any(|of| breaks_even(of).is_some());
+        let is_told = shown.iter().any(|of| breaks_even(of).is_none());
         let ends = [(is_told, "loses more"), (is_bracket, "breaks even at")].into_iter().filter(|of| of.0);
         let mut head =
             ["policy", "costs less", "billed tokens less", "over the window", "affected", "needs lost"]
@@ -71,19 +72,14 @@ impl Answer {
             Some((_, best)) => format!("{best:+.2} to {:+.2}", excess.value.unwrap_or(0.0)),
             None => excess.value.zip(excess.bounds()).map_or_else(none, between),
         };
-        // Below the minimum there are counts alone.
-        let even = match of.break_even.filter(|of| of.1.is_some()) {
+        let even = match breaks_even(of) {
             None => none(),
             Some((share, _)) if share <= 0.0 => "below 0".to_owned(),
-            Some((share, lower)) => {
-                let surely = |lower: f64| match lower > 0.0 {
-                    true => format!(" (surely {lower:.2})"),
-                    false => " (perhaps below 0)".to_owned(),
-                };
-                format!("{share:.2}{}", lower.map_or_else(String::new, surely))
-            }
+            Some((share, lower)) if lower > 0.0 => format!("{share:.2} (at least {lower:.2})"),
+            Some((share, _)) => format!("{share:.2} (perhaps below 0)"),
         };
-        let more = if of.break_even.is_some() || excess.bounds().is_none() { none() } else { more };
+        // Below the minimum there are counts alone.
+        let more = if breaks_even(of).is_some() || excess.bounds().is_none() { none() } else { more };
         let lost = format!("{} of {}", HumanCount(excess.n_lost[0]), HumanCount(excess.n_needs));
         let mut cells = vec![
             self.dish(of).name.clone(),
@@ -101,24 +97,28 @@ impl Answer {
     /// What the words of the table mean, and how many are not in it: with more prompts over the window, and no better than a cheaper one.
     fn notes(&self, shown: &[&Compared], is_bracket: bool, [n_over, n_more]: [usize; 2]) -> String {
         let mut text = "\nA need is something the agent used that it had last seen more than 3 turns before; of the needs whose text was compressed so many are lost.".to_owned();
-        if shown.iter().any(|of| of.break_even.is_none()) {
-            text += " Loses more: than the reference, as a share of all such needs that either could lose, those of one turn counted as one, with one-sided 95 % bounds.";
+        let mut of_told = shown.iter().filter(|of| breaks_even(of).is_none()).peekable();
+        if of_told.peek().is_some() {
+            let ideal = if of_told.any(|of| of.break_even.is_some()) { " with ideal summaries" } else { "" };
+            text += &format!(
+                " Loses more: than the reference{ideal}, as a share of all such needs that either could lose, those of one turn counted as one, with one-sided 95 % bounds."
+            );
         }
         if is_bracket {
-            text += " Breaks even: the share of what the product's summaries replace that they have to keep to lose as little, and the least it surely is (95 %). Not worse: that is more than they surely keep.";
+            text += " Breaks even: the share of what the product's summaries replace that they have to keep to lose as little, and its lower bound (95 %). Not worse: the bound is above what they keep in these logs, even at the upper end of that.";
         }
         if is_bracket && shown.iter().any(|of| of.break_even.is_none() && of.at_best.is_none()) {
             text += " Where both write the same summaries there is no such share.";
         }
         if shown.iter().any(|of| self.told(of) == "open") {
-            text += " Open: it is shown neither to be worse nor not to be.";
+            text += " Open: the sessions show neither that it is worse nor that it is as good.";
         }
         if shown.iter().any(|of| of.at_best.is_some()) {
             text += " From ... to: with ideal and with empty summaries, where it writes some of its own; no replay without a model tells which they are like.";
         }
         for (n, what) in [
             (n_over, "with more prompts over the window than the reference"),
-            (n_more, "that lose no less than a cheaper one"),
+            (n_more, "that lose as much as a cheaper one, or more"),
         ] {
             if n > 0 {
                 text += &format!(" Not shown: {n} {what} (`--json` has them).");
@@ -126,6 +126,11 @@ impl Answer {
         }
         text
     }
+}
+
+/// Where it breaks even, if that can be told: not where the product loses next to nothing without any summary.
+fn breaks_even(of: &Compared) -> Option<(f64, f64)> {
+    of.break_even.and_then(|(share, lower)| Some((share, lower?)))
 }
 
 /// A difference with its bounds; where all sessions lose alike there are none.
@@ -165,6 +170,7 @@ mod tests {
             excess: Excess::of(&(0..12).map(pair).collect::<Vec<_>>()),
             with_empty: None,
             at_best: None,
+            to_empty: None,
             fails: Default::default(),
             break_even,
         }
@@ -211,20 +217,77 @@ mod tests {
             money.contains(", but in the newer half it costs 0.7 % less, where 1 % less are asked for."),
             "{money}"
         );
-        assert!(!money.contains("would tell") && !money.contains("surely not worse"), "{money}");
+        assert!(!money.contains("would tell") && !money.contains("as good"), "{money}");
         assert!(money.contains("costs at least 1 % less, has no more prompts over"), "{money}");
         // The figure of the best one, with its interval.
         assert!(
-            money.contains("` loses the least. It loses 18 needs") && money.contains(" fewer a session."),
+            money.contains("` loses the fewest needs. It loses 18") && money.contains(" fewer a session."),
             "{money}"
         );
         let both = told([vec![Fails::NotShown], vec![Fails::Over, Fails::NotShown]]);
         assert!(
-            both.contains("in the older half it is not surely not worse, in the newer half it has more prompts over the window and is not surely not worse."),
+            both.contains("in the older half it is not shown to be as good, in the newer half it has more prompts over the window and is not shown to be as good."),
             "{both}"
+        );
+        // What holds in each half and is not set is told of, too.
+        let held = told([vec![], vec![]]);
+        assert!(
+            held.contains("the cheapest that holds on the older half of the sessions does not on the newer"),
+            "{held}"
+        );
+        assert!(
+            held.contains("and in each half; but one that costs still less was chosen on the older"),
+            "{held}"
         );
         let sessions = told([vec![Fails::NotShown], vec![]]);
         assert!(sessions.contains("would tell of") && sessions.contains("could tell a margin"), "{sessions}");
+    }
+
+    /// All sessions have enough of them; the older half has not.
+    #[test]
+    fn how_many_more_would_tell_is_reckoned_from_the_half_that_lacks_them() {
+        let mut few = answer(vec![compared(0, 5.0, None)]);
+        few.advice.verdict = Verdict::TooLittle;
+        (few.n_sessions, few.advice.n_halves, few.advice.most) = (24, [12, 12], (135, 9));
+        let page = few.page();
+        assert!(
+            matches!(&page[0], Block::Text(text) if text.contains("About 3 sessions more, like these, would have that.")),
+            "{page:?}"
+        );
+    }
+
+    /// Where the product loses next to nothing without any summary, what others lose more is told.
+    #[test]
+    fn without_a_share_to_keep_what_is_lost_more_is_told() {
+        let rows = rows(vec![compared(0, 5.0, Some((-3.0, None)))]);
+        assert_eq!(rows[0], ["needs lost", "loses more", "told"]);
+        assert!(rows[1][1].starts_with("+0.44 ["), "{rows:?}");
+    }
+
+    /// One that compresses ten times as much may lose a smaller share of that, and more needs a session.
+    #[test]
+    fn what_loses_the_fewest_needs_is_named_and_shown() {
+        let few = compared(1, 5.0, None);
+        let pair = |cluster| Pair {
+            cluster,
+            stratum: 0,
+            is_affected: true,
+            n_needs: 80,
+            weight: 40.0,
+            lost: [9.0 + f64::from(cluster % 2), 1.0],
+            n_lost: [19, 2],
+        };
+        let excess = Excess::of(&(0..12).map(pair).collect::<Vec<_>>());
+        assert!(excess.value < few.excess.value && excess.more.value > few.excess.more.value);
+        let many = Compared { excess, cost: [70.0, 100.0], ..compared(0, 0.0, None) };
+        let answer = answer(vec![many, few]);
+        let named = format!("Of these `{}` loses the fewest needs.", answer.menu.candidates[1].name);
+        assert!(matches!(&answer.page()[0], Block::Text(text) if text.contains(&named)), "{named}");
+        let rows = answer.frontier().into_iter().find_map(|block| match block {
+            Block::Table { rows, .. } => Some(rows.len()),
+            _ => None,
+        });
+        assert_eq!(rows, Some(3));
     }
 
     /// Few needs are counted, and nothing is reckoned from them.
@@ -247,7 +310,9 @@ mod tests {
         assert_eq!(rows(vec![few(Some((0.3, None)))])[1], ["6 of 6", "-", "too little"]);
         let of = few(Some((0.3, None)));
         let json = answer(vec![of.clone()]).row(&of);
-        for key in ["excess_loss", "break_even_share", "retained_10th_percentile"] {
+        let none =
+            ["excess_loss", "break_even_share", "retained_10th_percentile", "needs_more_lost_a_session"];
+        for key in none.into_iter().chain(["needs_more_lost_a_session_interval"]) {
             assert!(json[key].is_null(), "{key}: {json}");
         }
     }
@@ -274,7 +339,7 @@ mod tests {
         let both = rows(vec![even(), compared(1, 2.0, None)]);
         // What is lost is counted one by one, as what is needed to tell.
         assert_eq!(both[0], ["needs lost", "loses more", "breaks even at", "told"]);
-        assert_eq!(both[1][..3], ["66 of 96", "-", "0.30 (surely 0.20)"]);
+        assert_eq!(both[1][..3], ["66 of 96", "-", "0.30 (at least 0.20)"]);
         assert!(
             both[2][0] == "30 of 96" && both[2][1].starts_with("+0.06 [") && both[2][2] == "-",
             "{both:?}"

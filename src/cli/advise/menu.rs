@@ -76,8 +76,6 @@ pub(super) struct Menu {
     assumed: Option<u64>,
     /// A product that can be set, and where what is to be pasted goes.
     pub(super) product: Option<(&'static str, &'static str)>,
-    /// Whether the reference is what wrote the logs.
-    pub(super) is_of_logs: bool,
 }
 
 /// A preset by its name, or none for the newest turns that fit.
@@ -142,7 +140,7 @@ impl Menu {
         let names_window = |text: &str| text.lines().any(|line| line.starts_with("window ="));
         let is_assumed = policies::text(&reference.name).is_some_and(|text| !names_window(text));
         let assumed = Some(model_window).filter(|window| is_assumed && ![0, own_window].contains(window));
-        Ok(Menu { reference, candidates, own_window, assumed, product: None, is_of_logs: false })
+        Ok(Menu { reference, candidates, own_window, assumed, product: None })
     }
 
     /// What a product can be set to, beside what it does unless it is told.
@@ -226,19 +224,20 @@ impl Menu {
     /// The reference and its window in words; `is_half` is whether the window is halved since so many of the logs were compacted.
     pub(super) fn told(&self, is_half: bool, [n_compacted, n]: [usize; 2]) -> String {
         let (window, own) = (self.reference.policy.window, self.own_window);
-        // What is set may be another product's than the logs'; what fits is a matter of the model.
+        // What fits is a matter of the model.
         let is_newest = self.reference.name == FILE.newest.name;
         let whose = if is_newest { "the model's" } else { "its own" };
-        let full = if self.is_of_logs && !is_newest { " where that was full" } else { " by their product" };
+        let were = if n_compacted == 1 { "was" } else { "were" };
         let size = match (is_half, window < own) {
             (true, _) => {
                 let logs = format!("{} of the {}", HumanCount(n_compacted as u64), count(n as u64, "log"));
-                format!(", half of {whose}, since {logs} were compacted{full}")
+                format!(", half of {whose}, since {logs} {were} compacted with more than that in the prompt")
             }
             (false, false) if n_compacted > 0 => {
-                let were = if n_compacted == 1 { "was" } else { "were" };
                 let [some, all] = [n_compacted, n].map(|n| HumanCount(n as u64));
-                format!(", all of {whose}, since only {some} of {all} logs {were} compacted{full}")
+                format!(
+                    ", all of {whose}, since only {some} of {all} logs {were} compacted with more than half of that in the prompt"
+                )
             }
             (false, true) => format!(", smaller than {whose}"),
             _ => String::new(),
@@ -330,7 +329,7 @@ mod tests {
 
     #[test]
     fn in_a_smaller_window_all_that_counts_tokens_is_smaller() {
-        let menu = Menu { is_of_logs: true, ..Menu::of(Some("claude-code"), 0).unwrap() }.in_window(100_000);
+        let menu = Menu::of(Some("claude-code"), 0).unwrap().in_window(100_000);
         let policy = &menu.reference.policy;
         assert_eq!((policy.window, policy.reserve, menu.own_window), (100_000, 10_000, 200_000));
         let stage = &policy.stages[0];
@@ -343,7 +342,7 @@ mod tests {
         let told = menu.told(true, [30, 76]);
         assert_eq!(
             told,
-            "Compared with `claude-code` (as Claude Code 2.1.331 does), in a window of 100,000 tokens, half of its own, since 30 of the 76 logs were compacted where that was full; all that counts tokens is scaled alike."
+            "Compared with `claude-code` (as Claude Code 2.1.331 does), in a window of 100,000 tokens, half of its own, since 30 of the 76 logs were compacted with more than that in the prompt; all that counts tokens is scaled alike."
         );
     }
 
@@ -369,16 +368,11 @@ mod tests {
     }
 
     #[test]
-    fn a_window_of_another_product_was_not_what_was_full() {
-        let told = Menu::settings("codex", 200_000).unwrap().in_window(100_000).told(true, [2, 2]);
-        assert!(
-            told.contains("half of its own, since 2 of the 2 logs were compacted by their product;"),
-            "{told}"
-        );
+    fn a_preset_that_names_no_window_is_taken_with_one() {
         assert_eq!(reference("newest-that-fit").unwrap(), None);
         assert!(reference("codex").unwrap() == Some("codex") && reference("codx").is_err());
         assert!(is_by_model("claude-api") && !is_by_model("codex"));
-        // A preset that names no window is taken with one that the models may not have.
+        // The models may have another.
         let of = |name, window| Menu::of(Some(name), window).unwrap().told(false, [0, 9]);
         let told = of("mini-swe-agent", 128_000);
         assert!(

@@ -24,7 +24,7 @@ pub(super) fn as_json(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> V
         });
         json!({
             "turn": change.turn, "time": change.time.map(time), "prompt_before": change.before, "prompt_after": change.after,
-            "billed": change.is_billed, "counted_last_before": change.counted.map(|(turn, tokens)| json!({"turn": turn, "tokens": tokens})), "shorter": change.is_shorter, "cost_of_lost_cache": dollars(row, change.cost),
+            "billed": change.is_billed, "counted_last_before": change.counted.map(|(turn, tokens)| json!({"turn": turn, "tokens": tokens})), "logged_before": change.logged[0], "logged_after": change.logged[1], "shorter": change.is_shorter, "cost_of_lost_cache": dollars(row, change.cost),
             "paid_after_calls": change.paid_after.filter(|n| *n <= change.n_left), "calls_left": change.n_left,
             "steps": change.n_steps, "lost": lost.collect::<Vec<_>>(), "lost_as_far_as_logged": perhaps.collect::<Vec<_>>(),
             "read_again": again.map(|a| json!({"path": a.path, "before": a.before, "turn": a.turn, "tokens": a.tokens, "cost": dollars(row, a.cost)})).collect::<Vec<_>>(),
@@ -66,7 +66,7 @@ pub(super) fn as_json(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> V
     };
     let sessions = told.iter().map(|(row, audit)| {
         let falls = audit.falls.iter().map(|fall| {
-            json!({"turn": fall.turn, "time": fall.time.map(time), "prompt_before": fall.before, "prompt_after": fall.after})
+            json!({"turn": fall.turn, "time": fall.time.map(time), "prompt_before": fall.before, "prompt_after": fall.after, "another_model_answered": fall.is_other_model})
         });
         let clears = audit.clears.iter().map(|of| {
             json!({"turn": of.turn, "time": of.time.map(time), "prompt_before": of.before, "prompt_after": of.after, "billed": of.is_billed})
@@ -103,6 +103,7 @@ fn unsent(row: &TrajectoryRow, of: &Unsent) -> Value {
     let mut value = json!({
         "turn": of.turn, "time": of.time.map(time), "prompt_before": of.before, "billed": of.counted_by == CountedBy::Provider,
         "counted_by": match of.counted_by { CountedBy::Provider => "provider", CountedBy::Record => "record", CountedBy::Us => "trajpress" },
+        "logged_before": of.logged[0], "logged_after": of.logged[1],
         "cost_of_summary": of.summary_cost.and_then(|cost| dollars(row, cost)),
         "is_followed_by_another": of.is_followed, "steps": of.past.n_steps,
     });

@@ -42,12 +42,14 @@ pub(super) fn written(row: &TrajectoryRow, of: &Compaction) -> String {
     format!("    writing the summary: {cost}; with that {}\n", paid(of.paid_with_summary, &of.change))
 }
 
-pub(super) fn fall(Fall { turn, time, before, after }: &Fall) -> String {
+pub(super) fn fall(Fall { turn, time, before, after, is_other_model }: &Fall) -> String {
     let when = when(*time);
     let [before, after] = [*before, *after].map(HumanCount);
-    format!(
-        "  the prompt fell before turn {turn}, {when}{before} -> {after} tokens, and no record says why\n"
-    )
+    let why = match is_other_model {
+        true => "where another model answered, which counts in tokens of its own",
+        false => "and no record says why",
+    };
+    format!("  the prompt fell before turn {turn}, {when}{before} -> {after} tokens, {why}\n")
 }
 
 /// How many more may be lost, of those whose later prompts are not known.
@@ -91,6 +93,18 @@ pub(super) fn prompt(change: &Change) -> String {
     format!("{when}prompt {before} -> {after} tokens {by}{not}")
 }
 
+/// What the product itself counted, where its record tells that; it may count less of a prompt than the provider.
+pub(super) fn logged(of: [Option<u64>; 2]) -> String {
+    let tokens = |n: u64| count(n, "token");
+    let told = match of {
+        [None, None] => return String::new(),
+        [Some(from), Some(to)] => format!("{} -> {}", HumanCount(from), tokens(to)),
+        [Some(from), None] => format!("{} before it", tokens(from)),
+        [None, Some(to)] => format!("{} behind it", tokens(to)),
+    };
+    format!("    logged, by the product's own count: {told}\n")
+}
+
 pub(super) fn when(micros: Option<i64>) -> String {
     micros.map_or(String::new(), |micros| format!("{}, ", time(micros)))
 }
@@ -106,7 +120,7 @@ fn paid(after: Option<u32>, change: &Change) -> String {
     }
 }
 
-/// Dollars; what rounds to none is not nothing.
+/// Dollars; what rounds to none is something all the same.
 pub(super) fn cents(dollars: f64) -> String {
     if dollars < 0.005 { "under $0.01".to_owned() } else { format!("${dollars:.2}") }
 }

@@ -75,6 +75,7 @@ record! {
         system: String = "system_prompt",
         cwd: String = "cwd" | "workspace_root",
         metadata: SessionMetadata = "metadata",
+        updated: Scalar = "updated_at",
         messages: List<Message> = "messages",
     }
 
@@ -112,6 +113,7 @@ record! {
         kind: String = "kind",
         compaction: String = "compaction",
         generated: Scalar = "generatedAt",
+        tokens_before: Scalar = "tokensBefore",
     }
 
     struct Block in "cline.block" {
@@ -167,6 +169,11 @@ impl Metrics {
 impl Message {
     fn is_compaction(&self) -> bool {
         self.metadata.as_ref().is_some_and(|m| m.kind.as_ref().is_some_and(|k| k.starts_with("compaction")))
+    }
+
+    /// Tokens of the context, by the compaction that it tells of.
+    fn tokens_before(&self) -> Option<Scalar> {
+        self.metadata.as_ref()?.tokens_before
     }
 
     /// The words that a compaction put into it.
@@ -268,6 +275,7 @@ struct Compaction {
     kept: HashMap<String, bool>,
     text: String,
     time: Option<i64>,
+    tokens_before: Option<Scalar>,
 }
 
 impl Compaction {
@@ -300,14 +308,20 @@ impl Compaction {
             }
         }
         let text = new.iter().flat_map(Message::notices).collect::<Vec<_>>().join("\n");
-        Some(Compaction { at, kept, text, time: generated })
+        // With nothing behind it the context was logged last when it was compacted.
+        let updated = compacted.updated.filter(|_| at == old.len()).and_then(|time| time.time(losses));
+        let generated = generated.or(updated);
+        let tokens_before = new.iter().find_map(Message::tokens_before);
+        Some(Compaction { at, kept, text, time: generated, tokens_before })
     }
 
     fn write(&self, draft: &mut Draft) {
         let (message, time) = draft.place();
         draft.at(message, self.time.or(time));
         draft.keep_to(None);
+        let n_steps = draft.n_steps();
         draft.compaction(self.text.clone());
+        draft.resized(self.tokens_before, None, n_steps);
     }
 }
 
@@ -318,6 +332,7 @@ fn read_message(i: usize, message: Message, is_compacted: bool, draft: &mut Draf
     draft.at(i, time);
     let notices = message.notices();
     let is_compaction = message.is_compaction() && !is_compacted;
+    let tokens_before = message.tokens_before();
     let blocks = message.content.unwrap_or_default().0;
     if message.role.as_deref() == Some("assistant") {
         if let Some(model) = message.model.and_then(|model| model.id) {
@@ -328,7 +343,9 @@ fn read_message(i: usize, message: Message, is_compacted: bool, draft: &mut Draf
     }
     read_user(blocks, &notices, draft);
     if is_compaction {
+        let n_steps = draft.n_steps();
         draft.compaction(notices.join("\n"));
+        draft.resized(tokens_before, None, n_steps);
     } else {
         notices.into_iter().for_each(|notice| draft.notice(notice));
     }

@@ -52,6 +52,7 @@ record! {
         error: Failure = "error",
         summary: String = "summaryContent",
         tokens_before: Scalar = "preCompactionTokens",
+        tokens_after: Scalar = "postCompactionTokens",
         written: Written = "compactionTokensUsed",
         up_to: Name = "upToEventId",
         metrics: HashMap<String, Metrics> = "modelMetrics",
@@ -309,9 +310,7 @@ impl Run {
         self.draft.compact_but(data.summary.unwrap_or_default(), |step| is_since(step.message));
         let count = |n: Option<Scalar>| n.and_then(Scalar::count).filter(|n| *n > 0);
         let written = data.written.unwrap_or_default();
-        // All that was there was read to sum it up.
-        let input = count(written.input).or(count(data.tokens_before));
-        let usage = input.map(|input| Usage {
+        let usage = count(written.input).map(|input| Usage {
             input,
             output: count(written.output),
             cache_read: count(written.cache_read),
@@ -319,6 +318,7 @@ impl Run {
             ..Usage::default()
         });
         self.draft.written_with(usage, n_steps);
+        self.draft.resized(data.tokens_before, data.tokens_after, n_steps);
     }
 }
 
@@ -342,7 +342,7 @@ fn origin(head: &[u8], _whole: bool) -> Origin {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logs::formats::reading::testing::{outline, read, told};
+    use crate::logs::formats::reading::testing::{outline, read, resized, told};
 
     fn event(id: &str, kind: &str, data: &str) -> String {
         format!(r#"{{"type":"{kind}","id":"{id}","timestamp":"2026-01-01T00:00:00Z","data":{{{data}}}}}"#)
@@ -379,7 +379,7 @@ mod tests {
             event(
                 "c",
                 "session.compaction_complete",
-                r#""success":true,"preCompactionTokens":900,"summaryContent":"a.py is there.","compactionTokensUsed":{"input":800,"output":40,"cachedInput":500}"#,
+                r#""success":true,"preCompactionTokens":900,"postCompactionTokens":60,"summaryContent":"a.py is there.","compactionTokensUsed":{"input":800,"output":40,"cachedInput":500}"#,
             ),
             event("d", "tool.execution_start", r#""toolCallId":"x","toolName":"glob""#),
             event(
@@ -421,6 +421,7 @@ mod tests {
         assert_eq!(t.steps[12].tool.as_deref(), Some("glob"));
         let written = t.steps[11].usage.as_deref().map(|of| (of.input, of.output, of.cache_read));
         assert_eq!(written, Some((800, Some(40), Some(500))));
+        assert_eq!(resized(t), [(11, Some(900), Some(60))]);
         assert_eq!((t.steps[7].is_error, t.steps[8].is_error), (Some(false), Some(true)));
         let kept: Vec<usize> = (0..t.steps.len()).filter(|at| t.steps[*at].kept_to == Some(1)).collect();
         assert_eq!((kept, t.tokens_sent), (vec![9, 10], Some(77)));

@@ -235,26 +235,34 @@ impl Run {
     /// Puts calls that stand in a message of their own into the reply before it: where thoughts come late the product parts one.
     fn join(&mut self, losses: &mut Losses) {
         let mut reply: Option<usize> = None;
-        let list = |event: &Event| match event {
-            Event::Message(at) => vec![*at],
-            Event::Set(list) => list.clone(),
-            Event::Turns(_) => Vec::new(),
-        };
-        for at in self.events.iter().flat_map(list).collect::<Vec<_>>() {
-            let Some(message) = &mut self.messages[at] else { continue };
-            match message.kind.as_deref() {
-                Some("info" | "error" | "warning") => {}
-                Some("gemini") if message.calls.is_none() => reply = Some(at),
-                Some("gemini") if message.is_calls_alone() && reply.is_some() => {
-                    let calls = message.calls.take();
-                    self.messages[at] = None;
-                    if let Some(known) = reply.take().and_then(|reply| self.messages[reply].as_mut()) {
-                        known.calls = calls;
-                        losses.add("calls of a reply in a message of their own joined to it");
-                    }
+        for event in 0..self.events.len() {
+            let list = match &self.events[event] {
+                Event::Message(at) => vec![*at],
+                Event::Set(list) => list.clone(),
+                Event::Turns(_) => Vec::new(),
+            };
+            let is_set = matches!(self.events[event], Event::Set(_));
+            // What the program answers to a summary is no reply that goes on behind the list.
+            reply.take_if(|_| is_set);
+            list.into_iter().for_each(|at| self.join_one(at, &mut reply, losses));
+            reply.take_if(|_| is_set);
+        }
+    }
+
+    fn join_one(&mut self, at: usize, reply: &mut Option<usize>, losses: &mut Losses) {
+        let Some(message) = &mut self.messages[at] else { return };
+        match message.kind.as_deref() {
+            Some("info" | "error" | "warning") => {}
+            Some("gemini") if message.calls.is_none() => *reply = Some(at),
+            Some("gemini") if message.is_calls_alone() && reply.is_some() => {
+                let calls = message.calls.take();
+                self.messages[at] = None;
+                if let Some(known) = reply.take().and_then(|reply| self.messages[reply].as_mut()) {
+                    known.calls = calls;
+                    losses.add("calls of a reply in a message of their own joined to it");
                 }
-                _ => reply = None,
             }
+            _ => *reply = None,
         }
     }
 

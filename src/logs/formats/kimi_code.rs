@@ -42,6 +42,8 @@ record! {
         context_summary: String = "contextSummary",
         n_compacted: Scalar = "compactedCount" | "count",
         n_kept: Scalar = "keptUserMessageCount",
+        tokens_before: Scalar = "tokensBefore",
+        tokens_after: Scalar = "tokensAfter",
     }
 
     struct Message in "kimi.message" {
@@ -196,9 +198,10 @@ impl Session for Kimi {
                     draft.result(id.as_deref(), None, text, is_error);
                 }
                 Item::Compaction(line, written) => {
-                    let n_steps = draft.n_steps();
+                    let (n_steps, before, behind) = (draft.n_steps(), line.tokens_before, line.tokens_after);
                     n_messages = compact(*line, n_messages, &mut draft);
                     draft.written_with(written, n_steps);
+                    draft.resized(before, behind, n_steps);
                 }
                 Item::Clear => {
                     draft.losses.add("context cleared by the user");

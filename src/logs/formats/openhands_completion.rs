@@ -96,7 +96,8 @@ impl Session for Calls {
         let marks: Vec<Mark> = messages.iter().map(Mark::of).collect();
         let take = &mut |i: usize| std::mem::take(&mut messages[i]);
         let reply = reply.into_iter().map(|message| (Mark::of(&message), message)).collect();
-        self.0.call(PromptCall { tools: tools.filter(|t| t.len() > 4), marks: &marks, take, reply, model });
+        let (tools, resized) = (tools.filter(|t| t.len() > 4), [None; 2]);
+        self.0.call(PromptCall { tools, marks: &marks, take, reply, model, resized });
         Ok(())
     }
 

@@ -41,6 +41,7 @@ record! {
         summary: String = "summary",
         first_kept_id: Name = "firstKeptEntryId",
         first_kept_index: Scalar = "firstKeptEntryIndex",
+        tokens_before: Scalar = "tokensBefore",
         evicted: Evicted = "evictedContent",
     }
 
@@ -243,7 +244,11 @@ fn write(position: usize, line: Line, draft: &mut Draft) {
     draft.at(position, time);
     match (line.kind.as_deref().unwrap_or(""), line.message) {
         ("message", Some(message)) => write_message(message, line.evicted.is_some(), draft),
-        ("compaction", _) => draft.compaction(line.summary.unwrap_or_default()),
+        ("compaction", _) => {
+            let n_steps = draft.n_steps();
+            draft.compaction(line.summary.unwrap_or_default());
+            draft.resized(line.tokens_before, None, n_steps);
+        }
         ("branch_summary", _) => draft.notice(line.summary.unwrap_or_default()),
         ("custom_message", _) => {
             let text = line.content.unwrap_or_default().into_text(&mut draft.losses);

@@ -46,6 +46,12 @@ record! {
 
     struct Payload in "qwen.systemPayload" {
         history: List<Turn> = "compressedHistory",
+        info: Compression = "info",
+    }
+
+    struct Compression in "qwen.systemPayload.info" {
+        before: Scalar = "originalTokenCount",
+        behind: Scalar = "newTokenCount",
     }
 }
 
@@ -164,11 +170,13 @@ fn write(lines: Vec<Placed>, about: Trajectory, sink: &mut Sink<'_>) {
             ("user" | "tool_result", Some(message)) => {
                 message.parts.unwrap_or_default().write_user(&mut draft);
             }
-            (kind, _) => match line.payload.and_then(|payload| payload.history) {
-                Some(history) => {
+            (kind, _) => match line.payload.and_then(|of| Some((of.history?, of.info.unwrap_or_default()))) {
+                Some((history, Compression { before, behind })) => {
+                    let n_steps = draft.n_steps();
                     let mut new = Draft::new();
                     history.0.into_iter().for_each(|turn| turn.write(&mut new));
                     draft.replace(new);
+                    draft.resized(before, behind, n_steps);
                 }
                 None => {
                     let kind: String = line.subtype.as_deref().unwrap_or(kind).chars().take(40).collect();
@@ -182,7 +190,7 @@ fn write(lines: Vec<Placed>, about: Trajectory, sink: &mut Sink<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use crate::logs::formats::reading::testing::{outline, read, told};
+    use crate::logs::formats::reading::testing::{outline, read, resized, told};
 
     /// A line of the main chain, behind another one.
     fn line(uuid: &str, parent: &str, rest: &str) -> String {
@@ -244,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_compression_replaces_the_context() {
-        let history = r#""type":"system","subtype":"chat_compression","systemPayload":{"info":{"originalTokenCount":900},"compressedHistory":[{"role":"user","parts":[{"text":"a.py is there."}]},{"role":"user","parts":[{"text":"Sort it."}]}]}"#;
+        let history = r#""type":"system","subtype":"chat_compression","systemPayload":{"info":{"originalTokenCount":900,"newTokenCount":60},"compressedHistory":[{"role":"user","parts":[{"text":"a.py is there."}]},{"role":"user","parts":[{"text":"Sort it."}]}]}"#;
         let (runs, losses) = read(
             "qwen-code",
             &[
@@ -261,6 +269,7 @@ mod tests {
             ["0 2 user message Sort it.", "1 3 user compaction a.py is there.", "1 3 agent message Done."]
         );
         assert_eq!(runs[0].steps[4].kept_to, Some(1));
+        assert_eq!(resized(&runs[0]), [(5, Some(900), Some(60))]);
         assert_eq!(told(&losses), [] as [&str; 0]);
     }
 }

@@ -133,6 +133,8 @@ fn read(files: &[File], sink: &mut Sink<'_>) {
                 draft.compaction(std::mem::take(&mut texts[of.mark]));
                 let usage = of.cost.map(|cost| Usage { cost: Some(cost), ..Usage::default() });
                 draft.written_with(usage, n_steps);
+                let [before, behind] = of.resized;
+                draft.resized(before, behind, n_steps);
             }
         };
         for (i, message) in messages.into_iter().enumerate() {
@@ -174,30 +176,33 @@ struct Compacted {
     mark: usize,
     time: Option<i64>,
     cost: Option<f64>,
+    resized: [Option<Scalar>; 2],
 }
 
 /// The compactions that the messages have marks of. A mark stands behind what went; what comes behind it was kept, up to the time at
 /// which the user was shown that. Its own time is that of what it stands beside.
 fn compactions(messages: &[Message], shown: &[Shown], losses: &mut Losses) -> Vec<Compacted> {
-    let mut told = ui::compactions(shown, losses);
+    let mut shown = ui::compactions(shown, losses);
     let mut found = Vec::new();
     let mut n_left = messages.iter().filter(|message| message.is_mark()).count();
     for (mark, message) in messages.iter().enumerate().filter(|(_, message)| message.is_mark()) {
         let by_id = |told: &ui::Compaction| told.id.is_some() && told.id == message.compaction;
         // Where one took the mark of an earlier one away, those that are left are the last ones.
-        let last = (!told.is_empty()).then(|| told.len().saturating_sub(n_left));
-        let at = told.iter().position(by_id).or(last);
+        let last = (!shown.is_empty()).then(|| shown.len().saturating_sub(n_left));
+        let at = shown.iter().position(by_id).or(last);
         n_left -= 1;
-        let (time, cost) = at.map(|at| told.remove(at)).map_or((None, None), |told| (told.time, told.cost));
+        let told = at.map(|at| shown.remove(at));
+        let time = told.as_ref().and_then(|told| told.time);
         let is_later = |message: &Message| {
             time.is_none() || message.time.unwrap_or_default().time(&mut Losses::default()) > time
         };
         let behind = messages[mark + 1..].iter().position(is_later);
         let at = behind.map_or(messages.len(), |n| mark + 1 + n);
         let time = time.or_else(|| message.time.unwrap_or_default().time(losses));
-        found.push(Compacted { at, mark, time, cost });
+        let (cost, resized) = told.map(|told| (told.cost, told.resized)).unwrap_or_default();
+        found.push(Compacted { at, mark, time, cost, resized });
     }
-    losses.add_n(&format!("{UNTOLD}compaction"), told.len() as u64);
+    losses.add_n(&format!("{UNTOLD}compaction"), shown.len() as u64);
     found.sort_by_key(|of| (of.at, of.mark));
     found
 }
@@ -209,7 +214,7 @@ fn truncations(messages: &[Message], shown: &[Shown], losses: &mut Losses) -> Ve
     }
     let all = ui::truncations(shown).into_iter().map(|of| {
         let time = shown[of.call].time.unwrap_or_default().time(losses);
-        Compacted { at: of.message, mark: of.end, time, cost: None }
+        Compacted { at: of.message, mark: of.end, time, cost: None, resized: [None; 2] }
     });
     all.filter(|of| of.mark < of.at && of.at < messages.len()).collect()
 }

@@ -11,7 +11,7 @@ use super::reading::scalar::Scalar;
 use super::reading::usage::{LoggedUsage, dollars};
 use super::reading::{List, record};
 use super::{Entry, Reading, Sink, find};
-use crate::trajectory::{Kind, LoggedEdit, Role, Step, Trajectory, action_text, step};
+use crate::trajectory::{Kind, LoggedEdit, Resized, Role, Step, Trajectory, action_text, step};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "trajpress-chat",
@@ -58,6 +58,12 @@ record! {
         message: Scalar = "message",
         kept_to: Scalar = "kept_to",
         edit: Edit = "edit",
+        resized: Sizes = "resized",
+    }
+
+    struct Sizes in "trajpress.resized" {
+        from: Scalar = "from",
+        to: Scalar = "to",
     }
 
     struct Call in "trajpress.call" {
@@ -178,6 +184,9 @@ impl Steps {
             let from = count(edit.from).filter(|from| *from >= self.turn)?;
             Some(Box::new(LoggedEdit { from, text: edit.text.unwrap_or_default() }))
         });
+        let sizes = message.resized.unwrap_or_default();
+        let [from, to] = [sizes.from, sizes.to].map(|n| n.and_then(Scalar::count));
+        place.resized = Resized { from, to }.known();
         if who == Role::Agent && told.is_none() {
             place.usage = message.usage.and_then(|usage| usage.usage()).map(Box::new);
             place.model = message.model.map(String::into_boxed_str);
@@ -212,8 +221,8 @@ impl Steps {
         });
         for mut step in texts.chain(calls) {
             (step.time, step.message, step.kept_to) = (place.time, place.message, place.kept_to);
-            (step.usage, step.model, step.edit) =
-                (place.usage.take(), place.model.take(), place.edit.clone());
+            (step.usage, step.model) = (place.usage.take(), place.model.take());
+            (step.edit, step.resized) = (place.edit.clone(), place.resized.clone());
             self.push(step);
         }
     }

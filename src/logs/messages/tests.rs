@@ -8,7 +8,7 @@ use crate::logs::formats::{Reading, Sink, Source, find};
 use crate::logs::{Limits, input, jobs, parts};
 use crate::store::step_rows;
 use crate::text::escape;
-use crate::trajectory::{LoggedEdit, Step, Trajectory, Usage, step};
+use crate::trajectory::{LoggedEdit, Resized, Step, Trajectory, Usage, step};
 
 fn again(row: &TrajectoryRow, steps: &[Step]) -> Trajectory {
     let rows: Vec<StepRow> = step_rows(&row.trajectory, steps.to_vec()).collect();
@@ -64,13 +64,17 @@ fn all_that_steps_say_is_read_again() {
         Step { call_id: Some("c2".into()), ..step(User, Observation, "No.") },
         Step {
             edit: Some(Box::new(LoggedEdit { from: 3, text: String::new() })),
+            resized: Resized { from: Some(90), to: None }.known(),
             ..step(Agent, Message, "So.")
         },
         step(Agent, Thought, "And."),
         step(Agent, Thought, "Then."),
         step(Agent, Message, "Well."),
         Step { kept_to: Some(1), ..step(User, Message, "More.") },
-        step(User, Compaction, "All so far."),
+        Step {
+            resized: Resized { from: Some(900), to: Some(30) }.known(),
+            ..step(User, Compaction, "All so far.")
+        },
         step(Agent, Message, "Done."),
         step(Role::System, Tools, "no JSON"),
     ];

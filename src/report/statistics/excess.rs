@@ -259,6 +259,12 @@ mod tests {
         let agree = |n| Excess::of(&apart(vec![pair(4, [1.0, 1.0]); n]));
         assert!((agree(60).bounds().unwrap().1 - 0.043_147).abs() < 1e-5);
         assert_eq!([40, 60].map(|n| agree(n).told(0.05)), [Told::Open, Told::NotWorse]);
+        // What is at an end may be elsewhere in a session that is not among these: twice as far as from 0.
+        let all_lost = Excess::of(&apart(vec![pair(4, [4.0, 0.0]); 60]));
+        assert!((all_lost.bounds().unwrap().0 - (1.0 - 2.0 * 0.043_147)).abs() < 1e-5);
+        assert_eq!((all_lost.bounds().unwrap().1, all_lost.told(0.05)), (1.0, Told::Worse));
+        let (share, lower) = break_even(&apart(vec![pair(4, [0.0, 4.0]); 60])).unwrap();
+        assert!(share == 1.0 && (lower.unwrap() - (1.0 - 2.0 * 0.043_147)).abs() < 1e-5);
         assert_eq!(Excess::of(&[]).told(0.05), Told::TooLittle);
         assert_eq!((percentile(vec![], 0.1), percentile(vec![3.0, 1.0], 0.1)), (None, Some(1.2)));
         let lost: Vec<Pair> = (0..11).map(|n| pair(4, [f64::from(n), 0.0])).collect();

@@ -360,14 +360,14 @@ impl Resampled {
         Some(p.clamp(bootstrap::MIN_P, 1.0))
     }
 
-    /// How far above its value the one-sided 95 % bound of a score is, that which lies below 1; none below the minimum. Where
-    /// all clusters agree, that of a share of 0 of n_eff items (Wilson's): as many agree where that share is different.
+    /// How far from its value the one-sided 95 % bounds of a score are, which lies between -1 and 1; none below the minimum. Where
+    /// all clusters agree, as far as if a share of 0 of n_eff items (Wilson's bound of that) were at the farther end.
     pub(crate) fn reach(&self) -> Option<f64> {
         let value = self.value.filter(|_| self.lacking().is_none())?;
         let se = self.standard_error();
         let square = Z_ONE_SIDED * Z_ONE_SIDED;
         match se <= SAME * value.abs().max(1.0) {
-            true => Some((1.0 - value.abs()) * square / (self.n_eff + square)),
+            true => Some((1.0 + value.abs()) * square / (self.n_eff + square)),
             false => Some(t_one_sided(self.degrees_of_freedom()) * se).filter(|reach| reach.is_finite()),
         }
     }

@@ -68,6 +68,7 @@ pub(super) enum Body {
         calls: Vec<String>,
         attachments: Vec<String>,
         messages: Vec<usize>,
+        resized: [Option<Scalar>; 2],
     },
     Queue {
         operation: String,
@@ -209,13 +210,16 @@ fn read_system(line: Line, losses: &mut Losses) -> Body {
     match line.subtype.as_deref().unwrap_or("") {
         "compact_boundary" => Body::Boundary { compact: line.compact.unwrap_or_default(), kept: Vec::new() },
         "microcompact_boundary" | "microcompact" => {
-            let Microcompact { tools, attachments } = line.microcompact.unwrap_or_default();
+            let Microcompact { tools, attachments, before, saved } = line.microcompact.unwrap_or_default();
             let calls = tools.unwrap_or_default().0;
             let attachments = attachments.unwrap_or_default().0;
             if calls.is_empty() && attachments.is_empty() {
                 losses.add(&format!("{UNTOLD}microcompaction"));
             }
-            Body::Clearing { calls, attachments, messages: Vec::new() }
+            let count = |n: Option<Scalar>| n.and_then(Scalar::count);
+            let behind = count(before).zip(count(saved)).map(|(n, saved)| n.saturating_sub(saved));
+            let resized = [before, behind.map(|n| Scalar::Number(n as f64))];
+            Body::Clearing { calls, attachments, messages: Vec::new(), resized }
         }
         "local_command" => {
             let text = line.content.unwrap_or_default().into_text(losses);

@@ -61,12 +61,16 @@ record! {
     struct Microcompact in "claude.microcompactMetadata" {
         tools: List<String> = "compactedToolIds",
         attachments: List<String> = "clearedAttachmentUUIDs",
+        before: Scalar = "preTokens",
+        saved: Scalar = "tokensSaved",
     }
 
-    /// What a compaction did. Only what it kept is used.
+    /// What a compaction did.
     struct Compact in "claude.compactMetadata" {
         messages: KeptMessages = "preservedMessages",
         segment: KeptSegment = "preservedSegment",
+        before: Scalar = "preTokens" | "pre_tokens",
+        behind: Scalar = "postTokens" | "post_tokens",
     }
 
     struct KeptMessages in "claude.compactMetadata.preservedMessages" {

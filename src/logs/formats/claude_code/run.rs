@@ -10,6 +10,7 @@ use super::reply::{Part, Placed, Reply};
 use super::words::{Queue, Words, is_answer};
 use crate::logs::formats::reading::Draft;
 use crate::logs::formats::reading::draft::{ABANDONED, EMPTY_SUMMARY, Losses};
+use crate::logs::formats::reading::scalar::Scalar;
 use crate::trajectory::{Kind, Role, Usage};
 
 /// What Claude Code sends in the place of a result that a microcompaction cleared.
@@ -33,11 +34,13 @@ enum Item {
     Compaction {
         text: String,
         kept: Vec<usize>,
+        resized: [Option<Scalar>; 2],
     },
     /// Results by the ids of their calls, and messages by their positions, that are not sent any more.
     Clearing {
         calls: Vec<String>,
         messages: Vec<usize>,
+        resized: [Option<Scalar>; 2],
     },
 }
 
@@ -54,6 +57,7 @@ struct Boundary {
     position: usize,
     time: Option<i64>,
     kept: Vec<usize>,
+    resized: [Option<Scalar>; 2],
     summary: Option<String>,
 }
 
@@ -84,9 +88,10 @@ impl Run {
         let (position, time) = (entry.position, entry.time);
         match entry.body {
             Body::Link => {}
-            Body::Boundary { kept, .. } => {
+            Body::Boundary { compact, kept } => {
                 self.end_boundary();
-                self.boundary = Some(Boundary { position, time, kept, summary: None });
+                let resized = [compact.before, compact.behind];
+                self.boundary = Some(Boundary { position, time, kept, resized, summary: None });
             }
             Body::Title(text) => match &mut self.boundary {
                 Some(boundary) if boundary.summary.is_none() && !text.is_empty() => {
@@ -95,11 +100,12 @@ impl Run {
                 _ => self.losses.add("summary line left out"),
             },
             Body::Summary(text) => {
-                let kept = self.boundary.take().map_or(Vec::new(), |boundary| boundary.kept);
-                self.compact(text, kept, position, time);
+                let boundary = self.boundary.take();
+                let (kept, resized) = boundary.map(|of| (of.kept, of.resized)).unwrap_or_default();
+                self.compact(Item::Compaction { text, kept, resized }, position, time);
             }
-            Body::Clearing { calls, messages, .. } => {
-                self.push(Item::Clearing { calls, messages }, position, time)
+            Body::Clearing { calls, messages, resized, .. } => {
+                self.push(Item::Clearing { calls, messages, resized }, position, time)
             }
             Body::Queue { operation, content } => {
                 self.queue.read(&operation, content, position, time, &mut self.losses);
@@ -191,7 +197,8 @@ impl Run {
     pub(super) fn clear(&mut self, position: usize, time: Option<i64>) {
         self.end_boundary();
         self.losses.add("context cleared by the user");
-        self.compact(String::new(), Vec::new(), position, time);
+        let cleared = Item::Compaction { text: String::new(), kept: Vec::new(), resized: [None; 2] };
+        self.compact(cleared, position, time);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -234,19 +241,20 @@ impl Run {
         matches!(newest, Some(Item::Reply(reply)) if reply.request.is_some())
     }
 
-    fn compact(&mut self, text: String, kept: Vec<usize>, position: usize, time: Option<i64>) {
+    fn compact(&mut self, compaction: Item, position: usize, time: Option<i64>) {
         self.reply = None;
         self.compaction = Some(self.items.len());
-        self.push(Item::Compaction { text, kept }, position, time);
+        self.push(compaction, position, time);
     }
 
     /// A boundary whose summary is not in the log: the past is gone all the same.
     fn end_boundary(&mut self) {
-        if let Some(Boundary { position, time, kept, summary }) = self.boundary.take() {
+        if let Some(Boundary { position, time, kept, resized, summary }) = self.boundary.take() {
             if summary.is_none() {
                 self.losses.add(EMPTY_SUMMARY);
             }
-            self.compact(summary.unwrap_or_default(), kept, position, time);
+            let text = summary.unwrap_or_default();
+            self.compact(Item::Compaction { text, kept, resized }, position, time);
         }
     }
 
@@ -346,9 +354,16 @@ impl Run {
                 }
                 Item::Words(Words::User(text)) => draft.user(text),
                 Item::Words(Words::Harness(text)) => draft.notice(text),
-                Item::Compaction { text, .. } => draft.compaction(text),
-                Item::Clearing { calls, messages } => {
-                    is_edited |= draft_clearing(&calls, &messages, draft);
+                Item::Compaction { text, resized: [before, behind], .. } => {
+                    let n_steps = draft.n_steps();
+                    draft.compaction(text);
+                    draft.resized(before, behind, n_steps);
+                }
+                Item::Clearing { calls, messages, resized: [before, behind] } => {
+                    if draft_clearing(&calls, &messages, draft) {
+                        is_edited = true;
+                        draft.resized_by_edits(before, behind);
+                    }
                 }
             }
         }

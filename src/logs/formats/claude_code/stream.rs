@@ -119,7 +119,7 @@ impl Stream {
 
 #[cfg(test)]
 mod tests {
-    use crate::logs::formats::reading::testing::{outline, read, told};
+    use crate::logs::formats::reading::testing::{outline, read, resized, told};
 
     fn line(kind: &str, call: &str, message: &str) -> String {
         let call = if call.is_empty() { "null".to_owned() } else { format!("\"{call}\"") };
@@ -158,6 +158,7 @@ mod tests {
                 "1 2 agent message Done.",
             ]
         );
+        assert_eq!(resized(t), [(4, Some(9), None)]);
         let usage = t.steps[1].usage.as_deref().unwrap();
         assert_eq!((usage.input, t.tokens_sent, t.outcome.as_deref()), (50, Some(70), Some("success")));
         let of = [&t.task_id, &t.repository, &t.model].map(|of| of.as_deref().unwrap());

@@ -1,5 +1,6 @@
 //! Sessions of the Cline SDK, with and without their compactions.
 
+use crate::logs::formats::reading::testing::resized;
 use crate::logs::formats::{File, Reading, Sink, Source, find};
 use crate::trajectory::Trajectory;
 
@@ -11,7 +12,7 @@ const MESSAGES: &str = r#"{"version":1,"agent":"lead","sessionId":"s1","system_p
 {"id":"m5","role":"user","ts":1700000009000,"content":"More."}]}"#;
 
 const COMPACTED: &str = r#"{"version":1,"agent":"lead","sessionId":"s1","system_prompt":"You help.","messages":[
-{"id":"m1","role":"user","ts":1700000000000,"content":[{"type":"text","text":"Fix it."},{"type":"text","text":"<SYSTEM_NOTICE>\nEarlier context was compacted.\n</SYSTEM_NOTICE>"}],"metadata":{"kind":"compaction","messagesRemoved":2}},
+{"id":"m1","role":"user","ts":1700000000000,"content":[{"type":"text","text":"Fix it."},{"type":"text","text":"<SYSTEM_NOTICE>\nEarlier context was compacted.\n</SYSTEM_NOTICE>"}],"metadata":{"kind":"compaction","messagesRemoved":2,"tokensBefore":900}},
 {"id":"m4","role":"assistant","ts":1700000003000,"content":[{"type":"text","text":"Done."}],"metadata":{"compaction":"preserved"}},
 {"id":"m5","role":"user","ts":1700000009000,"content":"More."}]}"#;
 
@@ -72,14 +73,32 @@ fn what_stands_in_both_files_counts_once() {
     );
     let usage: Vec<u64> = t.steps.iter().filter_map(|s| s.usage.as_ref().map(|u| u.input)).collect();
     assert_eq!(usage, [100, 100]);
+    assert_eq!(resized(&t), [(7, Some(900), None)]);
     let about = [&t.task_id, &t.repository, &t.model].map(|text| text.as_deref().unwrap());
     assert_eq!(about, ["s1", "app", "g"]);
     assert!(!read(&[MESSAGES]).1.iter().any(|line| line.contains("compaction")));
 }
 
+/// Without a time of its own it was compacted when its context was logged, if nothing was said behind it.
+#[test]
+fn the_last_act_has_the_time_of_its_file() {
+    let updated = r#"{"version":1,"updated_at":"2026-01-01T00:00:00Z","#;
+    let compacted = COMPACTED.replacen(r#"{"version":1,"#, updated, 1);
+    let (behind, _, _) = read(&[MESSAGES, &compacted, SESSION]);
+    assert_eq!(behind.steps[7].time, Some(1_700_000_003_000_000), "a message came behind it");
+    let last = |text: &str| {
+        text.replacen(r#"{"id":"m5","role":"user","ts":1700000009000,"content":"More."}"#, "", 1)
+            .replace("},\n]", "}]")
+    };
+    let (end, outline, _) = read(&[&last(MESSAGES), &last(&compacted), SESSION]);
+    assert!(outline.last().unwrap().contains("compaction"), "{outline:?}");
+    assert_eq!(end.steps.last().unwrap().time, Some(1_767_225_600_000_000));
+}
+
 #[test]
 fn a_compacted_context_alone_is_a_run() {
-    let (_, outline, _) = read(&[COMPACTED]);
+    let (t, outline, _) = read(&[COMPACTED]);
+    assert_eq!(resized(&t), [(2, Some(900), None)]);
     assert_eq!(
         outline,
         [

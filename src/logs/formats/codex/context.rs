@@ -1,14 +1,14 @@
 //! The lines of a rollout made into what the agent's model saw.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use super::line::{Compacted, Header, Placed, Record};
+use super::line::{Compacted, Header, Placed, Record, TokenInfo};
 use crate::logs::formats::reading::chat::{Message, Messages};
 use crate::logs::formats::reading::draft::{self, ABANDONED, Losses, SUMMARISER};
 use crate::logs::formats::reading::message::{Speaker, speaker};
 use crate::logs::formats::reading::scalar::Scalar;
 use crate::logs::formats::reading::{Content, Draft};
-use crate::trajectory::{Kind, Role, Usage};
+use crate::trajectory::{Kind, Role};
 
 /// Without a list of what stays, a compaction keeps the newest words of the user up to so many bytes: 20,000 tokens as Codex
 /// counts them.
@@ -24,6 +24,7 @@ const MARKS: [&str; 5] =
 /// Writes a session.
 pub(super) fn write(header: Header, records: Vec<Placed>, draft: &mut Draft) {
     let mut records = lived(records, &mut draft.losses);
+    let estimates = estimates(&records);
     count(&mut records, &mut draft.losses);
     write_header(header, &records, draft);
     let mut messages = Messages::default();
@@ -38,7 +39,10 @@ pub(super) fn write(header: Header, records: Vec<Placed>, draft: &mut Draft) {
             Record::Compacted(compacted) => {
                 messages.end(draft);
                 draft.at(position, time);
-                compact(compacted, written.take(), draft);
+                let n_steps = draft.n_steps();
+                put_summary(compacted, draft);
+                draft.written_with(written.take(), n_steps);
+                draft.resized(None, estimates.get(&i).copied(), n_steps);
             }
             Record::ReplyEnds => messages.end(draft),
             Record::Model(model) => draft.model(&model),
@@ -79,6 +83,21 @@ fn is_summary(item: &Message, compacted: &Compacted) -> bool {
                 before.is_empty() || before.ends_with('\n') && before.lines().count() == 1
             })
         })
+}
+
+/// What Codex counts of the new context beside a compaction: it logs that as a usage that is a total alone.
+fn estimates(records: &[Placed]) -> HashMap<usize, Scalar> {
+    let total = |at: &usize| match &records[*at].record {
+        Record::Usage(TokenInfo { last: Some(last), .. }) if last.usage().is_none() => last.total,
+        _ => None,
+    };
+    let is_count = |at: &usize| matches!(&records[*at].record, Record::Usage(_) | Record::Model(_));
+    let compacted = (0..records.len()).filter(|at| matches!(&records[*at].record, Record::Compacted(_)));
+    let of = |at: usize| {
+        let behind = (at + 1..records.len()).take_while(is_count);
+        Some((at, behind.chain((0..at).rev().take_while(is_count)).find_map(|at| total(&at))?))
+    };
+    compacted.filter_map(of).collect()
 }
 
 /// What was not taken back: a rollback names how many of the newest turns of the user go.
@@ -333,12 +352,6 @@ impl Packed {
         }
         text
     }
-}
-
-fn compact(compacted: Compacted, written: Option<Usage>, draft: &mut Draft) {
-    let n_steps = draft.n_steps();
-    put_summary(compacted, draft);
-    draft.written_with(written, n_steps);
 }
 
 fn put_summary(compacted: Compacted, draft: &mut Draft) {

@@ -1,7 +1,7 @@
 //! Rollouts as they are logged, and what is right of them by hand.
 
 use super::*;
-use crate::logs::formats::reading::testing::{outline, read, read_hostile, told};
+use crate::logs::formats::reading::testing::{outline, read, read_hostile, resized, told};
 use crate::trajectory::Usage;
 
 /// A line of a type, with its payload.
@@ -183,6 +183,23 @@ fn a_compaction_with_a_list_keeps_what_stands_in_it() {
     let kept: Vec<Option<u32>> = t.steps.iter().map(|s| s.kept_to).collect();
     assert_eq!(kept, [None, None, None, Some(1), None, None, None, None]);
     assert_eq!(told(&losses), ["1 event for the screen left out: context_compacted"]);
+}
+
+/// Codex counts the new context, and logs that before the compaction or behind it.
+#[test]
+fn a_total_alone_is_the_count_of_the_new_context() {
+    let total = r#"{"type":"token_count","info":{"total_token_usage":{"input_tokens":50},"last_token_usage":{"input_tokens":0,"cached_input_tokens":0,"output_tokens":0,"total_tokens":321}}}"#;
+    let (counted, compacted) =
+        (line(5, "event_msg", total), line(5, "compacted", r#"{"message":"a.py is sorted."}"#));
+    for two in [[&counted, &compacted], [&compacted, &counted]] {
+        let (first, last) = (
+            [item(1, &said("user", "List it.")), item(2, &said("assistant", "a.py"))],
+            [item(6, &said("assistant", "Yes."))],
+        );
+        let (runs, _) = read("codex", &[&first[..], &two.map(String::clone), &last].concat());
+        assert_eq!(resized(&runs[0]), [(2, None, Some(321))]);
+        assert!(runs[0].steps.iter().all(|step| step.usage.is_none()));
+    }
 }
 
 #[test]

@@ -56,6 +56,8 @@ record! {
         input_refs: Box<RawValue> = "input_refs",
         tools: Box<RawValue> = "tools",
         output: Box<RawValue> = "output",
+        tokens_before: Scalar = "tokens_before",
+        tokens_after: Scalar = "tokens_after",
     }
 
     struct Output in "inspect.output" {
@@ -192,12 +194,16 @@ impl Calls<'_> {
         let marks: Vec<Mark> = self.pool.iter().map(|raw| mark_of(raw)).collect();
         let (scorers, summarisers) = (scorers(&events), summarisers(&events));
         let (mut prompts, mut n_sent, mut n_scored, mut steps) = (Prompts::default(), 0, 0, Vec::new());
+        let mut resized = [None; 2];
         for (i, event) in events.into_iter().enumerate() {
             if event.event.as_deref() == Some("step") {
                 match event.action.as_deref() {
                     Some("begin") => steps.push(event.kind.as_deref() == Some("scorer")),
                     _ => drop(steps.pop()),
                 }
+            }
+            if event.event.as_deref() == Some("compaction") {
+                resized = [event.tokens_before, event.tokens_after];
             }
             if event.event.as_deref() != Some("model") {
                 continue;
@@ -219,7 +225,8 @@ impl Calls<'_> {
                 sink.losses.add("call whose prompt is too long left out");
                 continue;
             }
-            self.call(event, (&refs, is_summariser), &marks, &mut prompts);
+            let resized = if is_summariser { [None; 2] } else { std::mem::take(&mut resized) };
+            self.call(event, (&refs, is_summariser), resized, &marks, &mut prompts);
         }
         sink.losses.add_n("call of a scorer left out", n_scored);
         prompts.finish()
@@ -229,6 +236,7 @@ impl Calls<'_> {
         &self,
         event: Event,
         (refs, is_summariser): (&List<(u64, u64)>, bool),
+        resized: [Option<Scalar>; 2],
         pool: &[Mark],
         prompts: &mut Prompts,
     ) {
@@ -260,6 +268,7 @@ impl Calls<'_> {
             take,
             reply: reply.into_iter().collect(),
             model: output.model,
+            resized,
         });
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::logs::formats::Source;
+use crate::logs::formats::reading::testing::resized;
 use crate::trajectory::Trajectory;
 
 const HEADER: &str = r#"{"version":2,"status":"success","eval":{"task":"t","model":"p/m"},
@@ -131,7 +132,8 @@ fn the_call_of_a_summariser_is_no_turn() {
     let events = [
         call("[[0,2]]", "go"),
         call("[[0,5]]", "go was said."),
-        r#"{"event":"compaction","span_id":"s","type":"summary"}"#.to_owned(),
+        r#"{"event":"compaction","span_id":"s","type":"summary","tokens_before":900,"tokens_after":60}"#
+            .to_owned(),
         call("[[0,2],[5,6]]", "on"),
     ];
     let (t, told) = runs(&format!(
@@ -151,6 +153,7 @@ fn the_call_of_a_summariser_is_no_turn() {
         ]
     );
     assert_eq!(t[0].steps[4].usage.as_ref().map(|usage| usage.input), Some(9));
+    assert_eq!(resized(&t[0]), [(4, Some(900), Some(60))]);
     assert_eq!(
         (t.len(), told),
         (1, vec!["call of a summariser left out, whose text stands in the next prompt: 1".to_owned()])

@@ -1,7 +1,7 @@
 //! Wires as they are logged, and what is right of them by hand.
 
 use crate::logs::formats::Source;
-use crate::logs::formats::reading::testing::{outline, read, told};
+use crate::logs::formats::reading::testing::{outline, read, resized, told};
 use crate::trajectory::Trajectory;
 
 fn message(origin: &str, text: &str) -> String {
@@ -48,7 +48,7 @@ fn texts(t: &Trajectory) -> Vec<&str> {
 fn a_session_with_a_compaction() {
     let prompt =
         r#"{"type":"turn.prompt","input":[{"type":"text","text":"List it."}],"origin":{"kind":"user"}}"#;
-    let compaction = r#"{"type":"context.apply_compaction","summary":"Listed a.py.","contextSummary":"Compacted.\nListed a.py.\n\nAll is in /k/wire.jsonl.","compactedCount":5,"keptUserMessageCount":1}"#;
+    let compaction = r#"{"type":"context.apply_compaction","summary":"Listed a.py.","contextSummary":"Compacted.\nListed a.py.\n\nAll is in /k/wire.jsonl.","compactedCount":5,"keptUserMessageCount":1,"tokensBefore":900,"tokensAfter":60}"#;
     let lines = [
         vec![
             r#"{"type":"metadata","protocol_version":"1.4"}"#.to_owned(),
@@ -82,6 +82,7 @@ fn a_session_with_a_compaction() {
             "1 3 user message Go on.",
         ]
     );
+    assert_eq!(resized(t), [(8, Some(900), Some(60))]);
     let kept: Vec<usize> = (0..t.steps.len()).filter(|at| t.steps[*at].kept_to == Some(1)).collect();
     assert_eq!((kept, t.steps[5].is_error, t.model.as_deref()), (vec![6], Some(true), Some("k2")));
     let usage = t.steps[3].usage.as_deref().unwrap();

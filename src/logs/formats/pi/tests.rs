@@ -1,7 +1,7 @@
 //! Sessions of pi of both versions, with compactions and branches.
 
 use super::*;
-use crate::logs::formats::reading::testing::{brief, outline, read, told};
+use crate::logs::formats::reading::testing::{brief, outline, read, resized, told};
 
 fn user(text: &str) -> String {
     format!(r#""type":"message","message":{{"role":"user","content":"{text}"}}"#)
@@ -78,6 +78,7 @@ fn version_1_keeps_lines_by_their_numbers() {
     );
     let kept: Vec<u32> = t.steps.iter().filter_map(|s| s.kept_to).collect();
     assert_eq!((kept, t.steps[4].kept_to), (vec![1, 1], Some(1)));
+    assert_eq!(resized(t), [(6, Some(9), None)]);
     let usage = t.steps[1].usage.as_deref().unwrap();
     assert_eq!((usage.input, usage.cache_read, usage.cache_write), (50, Some(40), Some(7)));
     assert_eq!(usage.cost, Some(0.5));

@@ -10,6 +10,7 @@ use crate::trajectory::{Builder, Kind, LoggedEdit, Role, Step, Trajectory, Usage
 
 mod losses;
 mod replace;
+mod resized;
 mod text;
 
 pub(crate) use losses::{ABANDONED, EMPTY_RUN, EMPTY_SUMMARY, Losses, SUMMARISER, UNTOLD};

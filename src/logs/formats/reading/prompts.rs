@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::chat::{Message, Messages};
 use super::message::{Speaker, speaker};
+use super::scalar::Scalar;
 use super::{Content, Draft};
 use crate::trajectory::Usage;
 
@@ -24,6 +25,8 @@ pub(crate) struct PromptCall<'a> {
     /// Messages or items of the answer, with their marks; the first one has the usage.
     pub(crate) reply: Vec<(Mark, Message)>,
     pub(crate) model: Option<String>,
+    /// What the log says of how long the context was before and behind a compaction, or an edit, since the call before.
+    pub(crate) resized: [Option<Scalar>; 2],
 }
 
 /// A run in the making.
@@ -162,11 +165,14 @@ impl Conversation {
             }
             _ => {}
         }
+        let n_steps = self.draft.n_steps();
         let n_known = match self.common(call.marks) {
             all if all == self.said.len() => all,
             _ if self.has_places_of(call.marks) => self.edit(call.marks, call.take),
             common => self.compact(call.marks, common, call.take),
         };
+        let [before, behind] = call.resized;
+        self.draft.resized(before, behind, n_steps);
         for (i, mark) in call.marks.iter().enumerate().skip(n_known) {
             self.say(*mark, (call.take)(i));
         }
@@ -278,7 +284,14 @@ mod tests {
             let marks: Vec<Mark> = messages.iter().map(|said| Mark::of(&message(said))).collect();
             let reply = vec![(Mark::of(&message(reply)), message(reply))];
             let take = &mut |i: usize| message(messages[i]);
-            prompts.call(PromptCall { tools: None, marks: &marks, take, reply, model: None });
+            prompts.call(PromptCall {
+                tools: None,
+                marks: &marks,
+                take,
+                reply,
+                model: None,
+                resized: [None; 2],
+            });
         }
         let source = Source::test("a.json", "toy");
         let mut sink = Sink::new(&source);

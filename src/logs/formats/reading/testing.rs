@@ -47,6 +47,12 @@ pub(crate) fn outline(run: &Trajectory) -> Vec<String> {
     run.steps.iter().map(line).collect()
 }
 
+/// The steps with what the log's records say of the context before and behind a compaction, or an edit.
+pub(crate) fn resized(run: &Trajectory) -> Vec<(usize, Option<u64>, Option<u64>)> {
+    let of = |(at, step): (usize, &Step)| step.resized.as_deref().map(|of| (at, of.from, of.to));
+    run.steps.iter().enumerate().filter_map(of).collect()
+}
+
 /// `turn kind text` of each step.
 pub(crate) fn brief(run: &Trajectory) -> Vec<String> {
     run.steps.iter().map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text)).collect()

@@ -21,6 +21,7 @@ record! {
         output_details: OutputDetails = "completion_tokens_details" | "output_tokens_details" | "output_token_details",
         reasoning: Scalar = "reasoning_output_tokens",
         cost: Scalar = "cost",
+        total: Scalar = "total_tokens",
     }
 
     #[derive(PartialEq)]

@@ -1,5 +1,6 @@
 //! Tasks of Roo Code and Cline: several files are one run.
 
+use crate::logs::formats::reading::testing::resized;
 use crate::logs::formats::{File, Reading, Sink, Source, find};
 
 const MESSAGES: &str = r#"[
@@ -160,7 +161,7 @@ fn what_a_compaction_kept_was_seen_before_it() {
         message("user", 50, ""),
     ];
     let messages = format!("[{}]", messages.join(","));
-    let shown = r#"[{"ts":1700000040000,"type":"say","say":"condense_context","contextCondense":{"summary":"s","condenseId":"x","cost":0.25}}]"#;
+    let shown = r#"[{"ts":1700000040000,"type":"say","say":"condense_context","contextCondense":{"summary":"s","condenseId":"x","cost":0.25,"prevContextTokens":900,"newContextTokens":60}}]"#;
     let (t, outline, _) =
         read(&[("abc/api_conversation_history.json", &messages), ("abc/ui_messages.json", shown)]);
     assert_eq!(
@@ -177,6 +178,7 @@ fn what_a_compaction_kept_was_seen_before_it() {
     let kept: Vec<Option<u32>> = t.steps.iter().map(|s| s.kept_to).collect();
     assert_eq!(kept, [None, None, Some(1), Some(1), None, None]);
     assert_eq!(t.steps[4].usage.as_ref().and_then(|usage| usage.cost), Some(0.25));
+    assert_eq!(resized(&t), [(4, Some(900), Some(60))]);
     // It was when the user was shown it; its mark has a time beside what it kept.
     assert_eq!(t.steps[4].time, Some(1_700_000_040_000_000));
     // Of two without a name the earlier one's mark is gone, with what it replaced.

@@ -28,6 +28,8 @@ record! {
         summary: String = "summary",
         id: String = "condenseId" | "truncationId",
         cost: Scalar = "cost",
+        before: Scalar = "prevContextTokens",
+        behind: Scalar = "newContextTokens" | "newContextTokensAfterTruncation",
     }
 
     /// The text of a request, as JSON.
@@ -74,6 +76,7 @@ pub(super) struct Compaction {
     pub(super) time: Option<i64>,
     /// Of the call that wrote it.
     pub(super) cost: Option<f64>,
+    pub(super) resized: [Option<Scalar>; 2],
 }
 
 /// The compactions that the user was shown, in their order.
@@ -88,6 +91,7 @@ pub(super) fn compactions(shown: &[Shown], losses: &mut Losses) -> Vec<Compactio
             id: condense.and_then(|condense| condense.id.clone()),
             time: shown.time.unwrap_or_default().time(losses),
             cost: condense.and_then(|condense| dollars(condense.cost)),
+            resized: condense.map(|of| [of.before, of.behind]).unwrap_or_default(),
         }
     };
     shown.iter().filter(is_one).map(of).collect()
@@ -253,7 +257,9 @@ pub(super) fn read_all(shown: Vec<Shown>, draft: &mut Draft) {
             }
             "condense_context" => {
                 end(draft, &mut reply);
-                draft.compaction(message.condense.and_then(|c| c.summary).unwrap_or(text));
+                let (n_steps, condense) = (draft.n_steps(), message.condense.unwrap_or_default());
+                draft.compaction(condense.summary.unwrap_or(text));
+                draft.resized(condense.before, condense.behind, n_steps);
             }
             kind if !text.is_empty() => super::left_out(&mut draft.losses, kind),
             _ => {}

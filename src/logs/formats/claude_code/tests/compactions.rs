@@ -1,7 +1,7 @@
 //! Compactions, and what they keep.
 
 use super::*;
-use crate::logs::formats::reading::testing::cut;
+use crate::logs::formats::reading::testing::{cut, resized};
 
 #[test]
 fn a_session_with_a_compaction() {
@@ -15,7 +15,7 @@ fn a_session_with_a_compaction() {
         r#"{"type":"user","uuid":"5","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"x = 1"}]},"toolUseResult":{"file":"x = 1"}}"#,
         r#"{"type":"user","uuid":"5","message":{"content":"again"}}"#,
         r#"{"type":"assistant","uuid":"6","message":{"id":"m2","model":"c","content":[{"type":"text","text":"Done."}]}}"#,
-        r#"{"type":"system","subtype":"compact_boundary","uuid":"7","compactMetadata":{"trigger":"auto","preTokens":9}}"#,
+        r#"{"type":"system","subtype":"compact_boundary","uuid":"7","compactMetadata":{"trigger":"auto","preTokens":9,"postTokens":4}}"#,
         r#"{"type":"user","uuid":"8","isCompactSummary":true,"message":{"content":"So far: fixed."}}"#,
         r#"{"type":"user","uuid":"9","isMeta":true,"message":{"content":"caveat"}}"#,
         r#"{"type":"assistant","uuid":"10","isSidechain":true,"message":{"id":"z","content":[]}}"#,
@@ -37,6 +37,7 @@ fn a_session_with_a_compaction() {
             "1 3 message Next."
         ]
     );
+    assert_eq!(resized(&t), [(6, Some(9), Some(4))]);
     assert_eq!((t.task_id.as_deref(), t.repository.as_deref()), (Some("s1"), Some("proj")));
     assert_eq!(t.steps[0].time, Some(1_000_000));
     for what in [
@@ -167,7 +168,7 @@ fn what_a_compaction_preserves_is_kept_with_its_pair() {
 fn a_microcompaction_is_an_edit_from_the_next_decision_on() {
     let micro = |tools: &str, attachments: &str| {
         format!(
-            r#""subtype":"microcompact_boundary","microcompactMetadata":{{"compactedToolIds":[{tools}],"clearedAttachmentUUIDs":[{attachments}]}}"#
+            r#""subtype":"microcompact_boundary","microcompactMetadata":{{"preTokens":90,"tokensSaved":20,"compactedToolIds":[{tools}],"clearedAttachmentUUIDs":[{attachments}]}}"#
         )
     };
     let (t, losses) = run(&[
@@ -185,6 +186,7 @@ fn a_microcompaction_is_an_edit_from_the_next_decision_on() {
     let cleared = LoggedEdit { from: 3, text: "[Old tool result content cleared]".to_owned() };
     let gone = LoggedEdit { from: 3, text: String::new() };
     assert_eq!(edits, [None, Some(gone), None, Some(cleared), None, None, None]);
+    assert_eq!(resized(&t), [(1, Some(90), Some(70)), (3, Some(90), Some(70))]);
     assert!(t.policy.is_some());
     assert_eq!(losses.0["cleared message that is not in the log"], 2);
     assert_eq!(losses.0["what went is not told: microcompaction"], 1);
