@@ -179,7 +179,7 @@ impl Steps {
             Some(Box::new(LoggedEdit { from, text: edit.text.unwrap_or_default() }))
         });
         if who == Role::Agent && told.is_none() {
-            place.usage = message.usage.and_then(|usage| usage.usage()).map(Box::new);
+            place.usage = message.usage.and_then(|usage| usage.of_call()).map(Box::new);
             place.model = message.model.map(String::into_boxed_str);
             return self.read_reply(reasoning, content, calls.unwrap_or_default().0, place);
         }
