@@ -14,6 +14,7 @@ mod agentdojo;
 pub(super) mod aider;
 mod amp;
 mod annotated;
+pub(super) mod api_calls;
 mod atif;
 mod chat_lines;
 mod claude_code;
@@ -199,7 +200,7 @@ pub(crate) trait Session {
 }
 
 /// Raised when a reader gives other rows of a file than before: files that were read by an earlier one are read again.
-pub const READERS_VERSION: u32 = 9;
+pub const READERS_VERSION: u32 = 10;
 
 /// What tells forks, where a format's files hold whole runs and are no sessions.
 pub(crate) static FORKED: &[(&str, fn(&[u8], bool) -> Origin)] =
@@ -212,6 +213,7 @@ pub static ALL: &[Entry] = &[
     aider::ENTRY,
     amp::ENTRY,
     annotated::ENTRY,
+    api_calls::ENTRY,
     atif::ENTRY,
     chat_lines::ENTRY,
     claude_code::ENTRY,
