@@ -50,6 +50,37 @@ fn a_first_mapping_reads_what_it_was_made_of() {
     );
 }
 
+/// Of fields with unknown names those are taken that look like it; what is said may stand in several.
+#[test]
+fn a_list_of_objects_with_texts_gives_a_first_mapping() {
+    let place = Place::new();
+    let first = |log: &str| {
+        fs::write(place.at("x.json"), log).unwrap();
+        told(&place.program(&["ingest", "--explain", "x.json"]).stdout)
+    };
+    let explained = first(
+        r#"{"meta":{"tags":[{"name":"a b"}]},"log":[{"no":"1","who":"human","what":"List them."},{"no":"2","who":"bot","what":"Two files."},
+        {"no":"3","who":"human","what":"Thanks."},{"no":"4","who":"bot","what":"Bye then."}]}"#,
+    );
+    for part in ["messages = \"/log\"", "role = \"/who\"", "content = \"/what\"", "steps: 4"] {
+        assert!(explained.contains(part), "{part}: {explained}");
+    }
+    let explained = first(
+        r#"{"steps":[{"type":"STEP_USER","input":{"items":[{"text":"make a page"}]}},{"type":"STEP_PLAN","plan":{"response":"I make it now","calls":[{"id":"1"}]}}]}"#,
+    );
+    for part in [
+        "role = \"/type\"",
+        r#"content = ["/plan/response", "/input/items/0/text"]"#,
+        "\"STEP_PLAN\" = \"none\"",
+        "\"STEP_USER\" = \"user\"",
+    ] {
+        assert!(explained.contains(part), "{part}: {explained}");
+    }
+    let explained =
+        first(r#"{"history":[{"user":{"prompt":"count the files"},"assistant":{"text":"Seven of them."}}]}"#);
+    assert!(explained.contains("# role = ") && explained.contains("messages = \"/history\""), "{explained}");
+}
+
 #[test]
 fn lines_with_nested_messages_are_one_run() {
     let place = Place::new();
@@ -150,4 +181,47 @@ fn a_mapping_leaves_known_formats_to_their_readers() {
         explained.contains("read by the mapping") && explained.contains("mapping.message./mood 1"),
         "{explained}"
     );
+}
+
+/// A pattern that fits no file may be one that should have kept a file from being read.
+#[test]
+fn patterns_that_fit_nothing_are_told() {
+    let place = Place::new();
+    fs::create_dir_all(place.at("logs/private")).unwrap();
+    let chat = |text: &str| format!(r#"{{"messages":[{{"role":"user","content":"{text}"}}]}}"#);
+    fs::write(place.at("logs/a.jsonl"), chat("open")).unwrap();
+    fs::write(place.at("logs/private/p.jsonl"), chat("mine")).unwrap();
+    let read = |exclude: &str| {
+        let out = place.program(&["ingest", "logs", "--out", "data", "--fresh", "--exclude", exclude]);
+        (place.texts("data"), told(&out.stderr))
+    };
+    let (texts, said) = read("private");
+    assert_eq!(texts, ["user message: open"]);
+    assert!(
+        said.contains("left out, since not asked for: 1 file") && !said.contains("no file fits"),
+        "{said}"
+    );
+    let (texts, said) = read("privat");
+    assert_eq!(texts.len(), 2);
+    assert!(said.contains("warning: no file fits: --exclude privat "), "{said}");
+}
+
+/// What the settings beside a session say is of that session.
+#[test]
+fn a_session_of_droid_and_its_settings_are_one_run() {
+    let place = Place::new();
+    fs::create_dir(place.at("logs")).unwrap();
+    let lines = [
+        r#"{"type":"session_start","id":"s","cwd":"/w"}"#,
+        r#"{"type":"message","id":"1","timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":[{"type":"text","text":"Go."}]}}"#,
+        r#"{"type":"message","id":"2","timestamp":"2026-01-01T00:00:01Z","message":{"role":"assistant","content":[{"type":"text","text":"Done."}]}}"#,
+    ];
+    fs::write(place.at("logs/s.jsonl"), lines.join("\n")).unwrap();
+    let settings = "{\n  \"model\": \"m\",\n  \"autonomyMode\": \"low\",\n  \"tokenUsage\": {\n    \"inputTokens\": 7,\n    \"cacheReadTokens\": 40\n  }\n}\n";
+    fs::write(place.at("logs/s.settings.json"), settings).unwrap();
+    assert!(place.program(&["ingest", "logs", "--out", "data"]).status.success());
+    let runs: Vec<store::TrajectoryRow> = store::read(&place.at("data/trajectories.parquet")).unwrap();
+    let told: Vec<_> = runs.iter().map(|run| (run.model.as_deref(), run.logged_tokens_sent)).collect();
+    assert_eq!(told, [(Some("m"), Some(47))]);
+    assert_eq!(place.texts("data"), ["user message: Go.", "agent message: Done."]);
 }

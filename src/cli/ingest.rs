@@ -40,10 +40,11 @@ pub struct Args {
     /// Only files changed since then: a day (2026-01-31), or how long ago (12h, 7d, 2w)
     #[arg(long, value_name = "WHEN", value_parser = since)]
     since: Option<SystemTime>,
-    /// Only files whose name fits, such as '*.jsonl'; may be given several times. Names are those below LOGS
+    /// Only files whose name fits, such as '*.jsonl', or that lie in such a folder; may be given several times. Names are those
+    /// below LOGS, or the last part of one
     #[arg(long, value_name = "GLOB")]
     include: Vec<String>,
-    /// No files whose name fits, such as '*/old/*'; may be given several times
+    /// No files whose name fits, such as '*/old/*', or that lie in such a folder, such as 'private'; may be given several times
     #[arg(long, value_name = "GLOB")]
     exclude: Vec<String>,
     /// Replace the dataset in DATA instead of adding to it
@@ -209,6 +210,7 @@ fn told_by_name(report: &Report, path: &str) -> String {
     };
     tell("runs in which the agent says nothing (0 turns)", of_one_file.map(counted).collect());
     tell("named, and gave nothing", report.named_for_nothing.clone());
+    tell("warning: no file fits", report.unfit.clone());
     if has_unread {
         out += "hint: `trajpress ingest --explain FILE` says what a file is, and prints a mapping to read it by, if it is a log\n";
     }

@@ -261,7 +261,7 @@ impl Log {
             let mut longest = LongestPrompt::default();
             for (turn, of) in (0..).zip(&self.turns) {
                 for step in of.steps.clone() {
-                    let usage = self.usage_of(step).map(|usage| usage.input);
+                    let usage = self.usage_of(step).map(|usage| usage.input).filter(|input| *input > 0);
                     longest.add(turn, of.segment, self.tokens[step as usize], usage);
                 }
             }

@@ -15,6 +15,10 @@ use super::formats::mapping::Mapping;
 use super::output::add_all;
 use super::{Options, input, jobs, parts};
 
+mod said;
+
+use said::{Said, best, said};
+
 /// So much of a file is looked at for a first mapping.
 const LOOKED_AT: u64 = 32 << 20;
 /// So many fields of each kind are named.
@@ -192,34 +196,7 @@ fn list(counts: &BTreeMap<String, u64>, before: &str, most: usize) -> String {
     }
 }
 
-/// Where logs often have what a mapping asks for, the most telling first.
-const ROLE: &[&str] = &[
-    "/role",
-    "/message/role",
-    "/author/role",
-    "/from",
-    "/speaker",
-    "/sender",
-    "/author",
-    "/actor",
-    "/source",
-    "/type",
-    "/kind",
-];
-const CONTENT: &[&str] = &[
-    "/content",
-    "/message/content",
-    "/text",
-    "/value",
-    "/message/text",
-    "/body",
-    "/utterance",
-    "/message",
-    "/parts",
-    "/data/content",
-    "/payload/content",
-    "/output",
-];
+/// Where messages often have what else a mapping asks for, the most telling first.
 const MESSAGE: &[(&str, &[&str])] = &[
     ("thought", &["/reasoning_content", "/reasoning", "/thought", "/thinking"]),
     ("time", &["/timestamp", "/time", "/created_at", "/createdAt", "/ts", "/date"]),
@@ -265,7 +242,7 @@ struct Guess<'a> {
     messages: Option<String>,
     run: Option<&'a Value>,
     list: Vec<&'a Value>,
-    score: usize,
+    said: Said,
 }
 
 /// A mapping for the beginning of a file, if it has a list of messages.
@@ -275,22 +252,17 @@ fn first_mapping(path: &Path) -> anyhow::Result<Option<String>> {
     let values: Vec<Value> =
         serde_json::Deserializer::from_slice(&text).into_iter().map_while(Result::ok).take(200).collect();
     let mut guesses = Vec::new();
-    if values.len() > 1 {
-        let list: Vec<&Value> = values.iter().collect();
-        let score = score(&list);
-        guesses.push(Guess {
-            is_lines: true,
-            runs: None,
-            messages: None,
-            run: list.first().copied(),
-            list,
-            score,
-        });
+    let lines: Vec<&Value> = values.iter().collect();
+    if values.len() > 1
+        && let Some(said) = said(&lines)
+    {
+        let (runs, messages, run) = (None, None, values.first());
+        guesses.push(Guess { is_lines: true, runs, messages, run, list: lines, said });
     }
     if let Some(first) = values.first() {
         look(first, "", None, first, &mut guesses, 0);
     }
-    let best = guesses.into_iter().filter(|guess| guess.score > 0).max_by_key(|guess| guess.score);
+    let best = guesses.into_iter().max_by_key(|guess| guess.said.score);
     Ok(best.map(|guess| written(&guess)))
 }
 
@@ -315,45 +287,19 @@ fn look<'a>(
         }
         Value::Array(items) => {
             let list: Vec<&Value> = items.iter().filter(|item| item.is_object()).take(200).collect();
-            let score = score(&list);
-            if score > 0 {
-                let runs = runs.map(str::to_owned);
-                out.push(Guess {
-                    is_lines: false,
-                    runs,
-                    messages: Some(path.to_owned()),
-                    run: Some(run),
-                    list,
-                    score,
-                });
-            } else if let (Some(first), None) = (items.first(), runs) {
+            let said = said(&list);
+            let is_known = said.as_ref().is_some_and(|said| said.score.0);
+            if let Some(said) = said {
+                let (runs, messages) = (runs.map(str::to_owned), Some(path.to_owned()));
+                out.push(Guess { is_lines: false, runs, messages, run: Some(run), list, said });
+            }
+            if let (Some(first), None, false) = (items.first(), runs, is_known) {
                 // A list of what is no message may be one of runs.
                 look(first, "", Some(path), first, out, depth + 1);
             }
         }
         _ => {}
     }
-}
-
-/// How many of some values have a role and something said.
-fn score(list: &[&Value]) -> usize {
-    let (Some(role), Some(content)) = (best(ROLE, list, Value::is_string), best(CONTENT, list, is_said))
-    else {
-        return 0;
-    };
-    list.iter().filter(|item| item.pointer(role).is_some() && item.pointer(content).is_some()).count()
-}
-
-fn is_said(value: &Value) -> bool {
-    value.is_string() || value.is_array()
-}
-
-/// The first pointer that leads to something in half of the values, else the one that does most often.
-fn best<'p>(pointers: &[&'p str], list: &[&Value], is_it: fn(&Value) -> bool) -> Option<&'p str> {
-    let count = |pointer: &str| list.iter().filter(|item| item.pointer(pointer).is_some_and(is_it)).count();
-    let counts: Vec<(usize, &str)> = pointers.iter().map(|pointer| (count(pointer), *pointer)).collect();
-    let often = counts.iter().find(|(n, _)| 2 * n >= list.len().max(1) && *n > 0);
-    often.or(counts.iter().rev().max_by_key(|(n, _)| *n)).filter(|(n, _)| *n > 0).map(|(_, pointer)| *pointer)
 }
 
 /// A guess as TOML.
@@ -373,10 +319,20 @@ fn written(guess: &Guess<'_>) -> String {
     let any = |value: &Value| !value.is_null();
     let run: Vec<&Value> = guess.run.into_iter().collect();
     section(&mut out, "run", RUN, &run, any);
+    let Said { role, content, score: (is_known, _) } = &guess.said;
+    if !is_known {
+        out += "\n# Guessed from what the values look like: see whether it is who speaks, and what is said.";
+    }
     out += "\n[message]\n";
-    let (role, content) = (best(ROLE, &guess.list, Value::is_string), best(CONTENT, &guess.list, is_said));
-    for (key, pointer) in [("role", role), ("content", content)] {
-        let _ = pointer.map(|pointer| writeln!(out, "{key} = {}", quoted(pointer)));
+    match role {
+        Some(role) => out += &format!("role = {}\n", quoted(role)),
+        None => {
+            out += "# No field was found that says who speaks: without one nothing is read.\n# role = \"/...\"\n";
+        }
+    }
+    match &content[..] {
+        [content] => out += &format!("content = {}\n", quoted(content)),
+        several => out += &format!("content = {}\n", toml::Value::from(several.to_vec())),
     }
     let fields = fields(MESSAGE, &guess.list, any);
     let calls = fields.iter().find(|(key, _)| *key == "calls").map(|(_, pointer)| *pointer);
@@ -390,7 +346,7 @@ fn written(guess: &Guess<'_>) -> String {
         .unwrap_or_default();
     section(&mut out, "call", CALL, &calls, any);
     let names: BTreeSet<&str> =
-        guess.list.iter().filter_map(|message| message.pointer(role?)?.as_str()).take(200).collect();
+        guess.list.iter().filter_map(|message| message.pointer(role.as_ref()?)?.as_str()).take(200).collect();
     out += "\n# Who speaks: system, user, agent, tool; none for what is no message.\n[roles]\n";
     for name in names.into_iter().take(20) {
         let _ = writeln!(out, "{} = {}", quoted(name), quoted(formats::mapping::role_name(name)));

@@ -7,7 +7,8 @@ use regex::RegexSet;
 use super::formats::reading::time;
 use super::input::Input;
 
-/// What is asked for. Patterns are of names as they stand in the tables; `*` goes over folders, too.
+/// What is asked for. Patterns are of names as they stand in the tables; `*` goes over folders, too. One without a slash is of
+/// any part of a name, and a folder is all that lies in it.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// Files that were changed before are left out.
@@ -19,10 +20,19 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Leaves the files that are asked for; says how many went. Those that are read together stay or go together: by the
-    /// name of the first, and by the newest.
-    pub(super) fn apply(&self, inputs: &mut Vec<Input>) -> anyhow::Result<u64> {
+    /// Leaves the files that are asked for; says how many went, and which patterns fit none. Those that are read together
+    /// stay or go together: by the name of the first, and by the newest.
+    pub(super) fn apply(&self, inputs: &mut Vec<Input>) -> anyhow::Result<(u64, Vec<String>)> {
         let (include, exclude) = (globs(&self.include)?, globs(&self.exclude)?);
+        let unfit = [("--include", &self.include, &include), ("--exclude", &self.exclude, &exclude)];
+        let unfit = unfit.into_iter().flat_map(|(option, patterns, globs)| {
+            let mut fit = vec![false; patterns.len()];
+            let names = inputs.iter().flat_map(|input| [input].into_iter().chain(&input.parts));
+            names.for_each(|file| globs.matches(&file.name).into_iter().for_each(|i| fit[i] = true));
+            let unfit = patterns.iter().zip(fit).filter(|(_, fits)| !fits);
+            unfit.map(move |(pattern, _)| format!("{option} {pattern}"))
+        });
+        let unfit: Vec<String> = unfit.collect();
         let n_files = |inputs: &[Input]| inputs.iter().map(|input| 1 + input.parts.len() as u64).sum::<u64>();
         let n_all = n_files(inputs);
         inputs.retain(|input| {
@@ -37,7 +47,7 @@ impl Filter {
                 && !exclude.is_match(&input.name)
                 && self.since.is_none_or(is_new)
         });
-        Ok(n_all - n_files(inputs))
+        Ok((n_all - n_files(inputs), unfit))
     }
 }
 
@@ -58,7 +68,7 @@ pub fn since(text: &str) -> Option<SystemTime> {
     SystemTime::now().checked_sub(Duration::from_secs(ago))
 }
 
-/// Patterns as expressions; a name as a whole fits.
+/// Patterns as expressions.
 fn globs(patterns: &[String]) -> anyhow::Result<RegexSet> {
     let expressions = patterns.iter().map(|pattern| expression(pattern));
     RegexSet::new(expressions).map_err(|error| {
@@ -69,9 +79,11 @@ fn globs(patterns: &[String]) -> anyhow::Result<RegexSet> {
     })
 }
 
-/// A pattern of a shell as an expression: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`.
+/// A pattern of a shell as an expression: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`. A name fits as a whole, or by a folder of it.
 fn expression(pattern: &str) -> String {
-    let (mut out, mut is_class, mut depth) = ("(?s)^".to_owned(), false, 0);
+    let pattern = pattern.strip_prefix("./").unwrap_or(pattern).trim_end_matches('/');
+    let begins = if pattern.contains('/') { "(?s)^(?:" } else { "(?s)^(?:.*/)?(?:" };
+    let (mut out, mut is_class, mut depth) = (begins.to_owned(), false, 0);
     for c in pattern.chars() {
         match c {
             ']' if is_class => (is_class, _) = (false, out.push(c)),
@@ -89,7 +101,7 @@ fn expression(pattern: &str) -> String {
             _ => out += &regex::escape(c.encode_utf8(&mut [0; 4])),
         }
     }
-    out + "$"
+    out + ")(?:/.*)?$"
 }
 
 #[cfg(test)]
@@ -109,7 +121,8 @@ mod tests {
         old.set_modified(SystemTime::now() - 2 * hour).unwrap();
         let left = |filter: Filter| {
             let mut inputs = crate::logs::input::find(&[dir.path().to_owned()]).unwrap();
-            let n = filter.apply(&mut inputs).unwrap();
+            let (n, unfit) = filter.apply(&mut inputs).unwrap();
+            assert!(unfit.is_empty(), "{unfit:?}");
             assert_eq!(n as usize + inputs.len(), names.len());
             inputs.into_iter().map(|input| input.name).collect::<Vec<_>>()
         };
@@ -122,8 +135,22 @@ mod tests {
         );
         let exclude = list(&["*/old/*"]);
         assert_eq!(left(Filter { include, exclude, since: None }), ["a/x.jsonl", "z.json"]);
+        // A folder is what lies in it, and a bare name stands at any depth.
+        for folder in ["old", "old/", "a/old", "./a/old/", "o*d"] {
+            let exclude = list(&[folder]);
+            assert_eq!(
+                left(Filter { exclude, ..Filter::default() }),
+                ["a/x.jsonl", "note.txt", "z.json"],
+                "{folder}"
+            );
+        }
+        assert_eq!(left(Filter { include: list(&["y.jsonl"]), ..Filter::default() }), ["a/old/y.jsonl"]);
         let since = Some(SystemTime::now() - hour);
         assert_eq!(left(Filter { since, ..Filter::default() }), ["a/old/y.jsonl", "a/x.jsonl", "note.txt"]);
+        let mut inputs = crate::logs::input::find(&[dir.path().to_owned()]).unwrap();
+        let filter = Filter { include: list(&["a", "b"]), exclude: list(&["ld", "old"]), since: None };
+        let unfit = filter.apply(&mut inputs).unwrap().1;
+        assert_eq!((unfit, inputs.len()), (list(&["--include b", "--exclude ld"]), 1));
         let bad = Filter { include: list(&["a{"]), ..Filter::default() };
         assert!(format!("{:#}", bad.apply(&mut Vec::new()).unwrap_err()).contains("hint: "));
     }

@@ -97,7 +97,7 @@ fn goes_on(reply: &[&StepRow], step: &StepRow) -> bool {
     is_of_reply(step)
         && fits
         && is_same
-        && step.usage_in.is_none()
+        && step.usage_in.or(step.usage_out).is_none()
         && step.model.is_none()
         && !is_alone(step)
         && !is_alone(first)
@@ -186,9 +186,9 @@ fn add_marks(message: &mut Map<String, Value>, step: &StepRow) {
 }
 
 fn usage(step: &StepRow) -> Option<Value> {
-    let input = step.usage_in?;
+    step.usage_in.or(step.usage_out)?;
     let mut usage = Map::new();
-    add(&mut usage, "prompt_tokens", Some(input));
+    add(&mut usage, "prompt_tokens", step.usage_in);
     add(&mut usage, "completion_tokens", step.usage_out);
     add(&mut usage, "cache_read_input_tokens", step.usage_cache_read);
     add(&mut usage, "cache_creation_input_tokens", step.usage_cache_write);

@@ -77,15 +77,15 @@ pub fn ingest(options: &Options, on_progress: &mut dyn FnMut(Progress)) -> anyho
     for own in options.own.iter().chain([&options.out]) {
         input::leave_out(&mut inputs, &options.inputs, own);
     }
-    let n_left_out = options.filter.apply(&mut inputs)?;
+    let (n_left_out, unfit) = options.filter.apply(&mut inputs)?;
     anyhow::ensure!(
         !inputs.is_empty(),
         "no files under {}{}\nhint: give log files or a folder that holds some",
         options.inputs.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", "),
-        if n_left_out > 0 {
-            format!(", but for {n_left_out} that were not asked for")
-        } else {
-            String::new()
+        match n_left_out {
+            0 => String::new(),
+            n if unfit.is_empty() => format!(", but for {n} that were not asked for"),
+            n => format!(", but for {n} that were not asked for (nothing fits {})", unfit.join(", ")),
         }
     );
     check_out(&options.out)?;
@@ -120,7 +120,7 @@ pub fn ingest(options: &Options, on_progress: &mut dyn FnMut(Progress)) -> anyho
     );
     let mut wanted = known.compare(&inputs, options.mode == Mode::Add, known.report.read_with == read_with);
     if !known.files.is_empty() && known.is_same(&inputs, &wanted) {
-        return Ok(known.unchanged());
+        return Ok(Report { unfit, ..known.unchanged() });
     }
     let origins = sessions::origins(&mut inputs, how.forced, how.threads)?;
     known.add_dependent(&mut wanted, |i| origins[i]);
@@ -132,7 +132,7 @@ pub fn ingest(options: &Options, on_progress: &mut dyn FnMut(Progress)) -> anyho
     let mut out = Output::create(&options.out, &read, origins)?;
     out.forks.know_gone(&gone);
     out.report.read_with = read_with;
-    (out.report.left_out, out.report.hidden) = (n_left_out, n_hidden);
+    (out.report.left_out, out.report.unfit, out.report.hidden) = (n_left_out, unfit, n_hidden);
     out.know(&known)?;
     run(&read, how, &beginnings, &mut out, on_progress)?;
     out.before.n_bytes_read = out.report.bytes;

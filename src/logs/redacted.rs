@@ -33,7 +33,7 @@ pub fn redact_logs(
 ) -> anyhow::Result<Redacted> {
     let how = jobs::How { redacts: true, ..super::how(options)? };
     let mut inputs = parts::joined(input::find(&options.inputs)?);
-    let left_out = options.filter.apply(&mut inputs)?;
+    let (left_out, _) = options.filter.apply(&mut inputs)?;
     let (beginnings, origins) = jobs::all_beginnings(&mut inputs, how)?;
     let mut forks = Forks::default();
     let mut done = Redacted { left_out, ..Redacted::default() };

@@ -102,6 +102,9 @@ pub struct Report {
     pub redacted: Tally,
     /// Files that were found and not asked for.
     pub left_out: u64,
+    /// What was asked to be read or left out, and fits no file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfit: Vec<String>,
     /// Hidden files and folders that were not looked into.
     #[serde(default)]
     pub hidden: u64,

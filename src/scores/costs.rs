@@ -41,8 +41,11 @@ impl Costs {
     }
 }
 
-/// What a call costs by what was counted for it; none if its reply was not counted.
+/// What a call costs by what was counted for it; none if its prompt or its reply was not counted.
 pub(crate) fn of_call(prices: &Prices, usage: &Usage) -> Option<f64> {
+    if usage.input == 0 {
+        return None;
+    }
     let read = usage.cache_read.unwrap_or(0).min(usage.input);
     let written = usage.cache_write.unwrap_or(0).min(usage.input - read);
     let hour = usage.cache_write_1h.unwrap_or(0).min(written);

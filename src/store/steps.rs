@@ -126,7 +126,7 @@ pub fn step_rows(id: &str, steps: Vec<Step>) -> impl Iterator<Item = StepRow> {
         arguments: s.arguments.map(Into::into),
         time: s.time.map(Time),
         is_error: s.is_error,
-        usage_in: s.usage.as_ref().map(|u| u.input),
+        usage_in: s.usage.as_ref().map(|u| u.input).filter(|input| *input > 0),
         usage_out: s.usage.as_ref().and_then(|u| u.output),
         usage_cache_read: s.usage.as_ref().and_then(|u| u.cache_read),
         usage_cache_write: s.usage.as_ref().and_then(|u| u.cache_write),
@@ -157,7 +157,7 @@ impl TryFrom<StepRow> for Step {
             time: row.time.map(|t| t.0),
             is_error: row.is_error,
             message: row.message,
-            usage: row.usage_in.map(|input| {
+            usage: row.usage_in.or(row.usage_out.map(|_| 0)).map(|input| {
                 Box::new(Usage {
                     input,
                     output: row.usage_out,

@@ -64,7 +64,7 @@ names!(Kind: System = "system", Tools = "tools", Demonstration = "demonstration"
 /// What the provider counted for one reply, in its own tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Usage {
-    /// The whole prompt: fresh, read from the cache and written to it.
+    /// The whole prompt: fresh, read from the cache and written to it; 0 where the reply alone was counted.
     pub input: u64,
     /// What the model wrote, where logged.
     pub output: Option<u64>,

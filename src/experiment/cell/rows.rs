@@ -200,7 +200,7 @@ pub(super) fn timeline_rows(
             unseen_tokens: rate.map(|rate| rate.unseen).into(),
             token_factor: rate.map(|rate| rate.factor).into(),
             cache_expired: alive[i as usize] == 0.0,
-            usage_in: usage.map(|usage| usage.input).into(),
+            usage_in: usage.map(|usage| usage.input).filter(|input| *input > 0).into(),
             usage_out: usage.and_then(|usage| usage.output).into(),
             usage_cache_read: usage.and_then(|usage| usage.cache_read).into(),
             usage_cache_write: usage.and_then(|usage| usage.cache_write).into(),

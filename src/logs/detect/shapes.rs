@@ -1,7 +1,7 @@
 //! The rules: which format has values of this shape.
 
-use crate::logs::formats::ALL;
 use crate::logs::formats::reading::shape::Shape;
+use crate::logs::formats::{ALL, api_calls};
 
 use super::{Detected, Layout, UNKNOWN};
 
@@ -291,6 +291,10 @@ fn chats(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
     {
         let layout = if layout == Layout::Document { layout } else { Layout::Lines };
         return Some(reader("openhands-completion", layout));
+    }
+    if api_calls::is_call(s) {
+        let layout = if layout == Layout::Document { layout } else { Layout::Lines };
+        return Some(reader("api-calls", layout));
     }
     if s.has("messages[].role") {
         return Some(reader("openai-chat", layout));

@@ -67,6 +67,13 @@ fn formats_are_told_by_content() {
             "goose-lines Lines",
         ),
         (r#"{"version":1,"agent":"lead","sessionId":"s","messages":[]}"#, "cline-sdk Document"),
+        (r#"{"messages":[{"role":"user"}],"response":{"content":[]}}"#, "api-calls Lines"),
+        (r#"{"request":{"input":"Q"},"response":{"output":[]}}"#, "api-calls Lines"),
+        (r#"{"id":"r","previous_response_id":null,"input":[],"output":[]}"#, "api-calls Lines"),
+        (
+            r#"{"messages":[{"role":"user"}],"response":{"choices":[]},"kwargs":{}}"#,
+            "openhands-completion Lines",
+        ),
         (r#"[{"role":"user","content":[],"ts":1}]"#, "roo-code Document"),
         (r#"[{"ts":1,"type":"say","say":"text","text":"x"}]"#, "roo-code Document"),
         (r#"{"version":3,"responderUsername":"C","requests":[]}"#, "vscode-chat Lines"),

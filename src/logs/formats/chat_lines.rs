@@ -27,6 +27,8 @@ struct Run {
     messages: Messages,
     n_lines: usize,
     session: Option<String>,
+    /// The system prompt that it begins with.
+    system: Option<u64>,
 }
 
 /// Keys under which a line may name its session.
@@ -39,7 +41,15 @@ impl Session for Chat {
         let session =
             message.rest.0.iter().find(|(key, raw)| SESSION.contains(&key.as_str()) && raw.get() != "null");
         let session = session.map(|(_, raw)| raw.get().trim_matches('"').to_owned());
+        let system = (message.role.as_deref() == Some("system")).then(|| message.digest());
         let run = self.run_of(session);
+        if run.n_lines == 0 {
+            run.system = system;
+        } else if system.is_some() && run.system == system {
+            run.draft
+                .losses
+                .add("system prompt that comes again: logs of several sessions may have been joined");
+        }
         run.messages.read(run.n_lines, message, &mut run.draft);
         run.n_lines += 1;
         Ok(())
@@ -104,6 +114,21 @@ mod tests {
             .collect();
         assert_eq!(outline, ["0 0 message Q", "1 1 action f", "2 1 observation r", "3 2 message A"]);
         assert_eq!(t.task_id.as_deref(), Some("c"));
+    }
+
+    #[test]
+    fn logs_that_were_joined_are_told() {
+        let source = Source::test("d/c.jsonl", "chat-lines");
+        let mut sink = Sink::new(&source);
+        let mut chat = Box::<Chat>::default();
+        for (role, text) in
+            [("system", "S"), ("user", "Q"), ("system", "other"), ("system", "S"), ("user", "R")]
+        {
+            chat.value(format!(r#"{{"role":"{role}","content":"{text}"}}"#).as_bytes()).unwrap();
+        }
+        chat.finish(&mut sink);
+        let told: Vec<(&str, u64)> = sink.losses.0.iter().map(|(what, n)| (what.as_str(), *n)).collect();
+        assert!(matches!(told[..], [(what, 1)] if what.contains("may have been joined")), "{told:?}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Sessions of Continue, of its editor extension and its command line.
+//! Sessions of Continue, of its editor extension and its command line, and of Kiro, which writes the same.
 //!
 //! `history` holds messages in the style of OpenAI with keys in camel case. Results stand as the output of
 //! `toolCallStates`, or as messages of the role `tool`; where they stand in both they count once. Context items were
@@ -7,6 +7,8 @@
 //! Tokens are logged for the whole session: `promptTokens` without those that the cache served, where these are more.
 
 use std::collections::HashSet;
+
+use serde_json::value::RawValue;
 
 use super::reading::chat::{self, Messages};
 use super::reading::content::ToolCalls;
@@ -18,7 +20,7 @@ use super::{Entry, Reading, Sink};
 use crate::trajectory::Trajectory;
 
 pub(super) const ENTRY: Entry =
-    Entry { name: "continue", summary: "sessions of Continue", reading: Reading::Values(read) };
+    Entry { name: "continue", summary: "sessions of Continue, and of Kiro", reading: Reading::Values(read) };
 
 record! {
     struct Session in "continue" {
@@ -27,6 +29,8 @@ record! {
         history: List<Item> = "history",
         usage: Usage = "usage",
         model: String = "chatModelTitle",
+        // Kiro alone says these.
+        selected: String = "selectedModel",
     }
 
     struct Usage in "continue.usage" {
@@ -47,6 +51,7 @@ record! {
         call: CallState = "toolCallState",
         reasoning: Reasoning = "reasoning",
         summary: String = "conversationSummary",
+        execution: Box<RawValue> = "executionId",
     }
 
     struct Message in "continue.message" {
@@ -78,6 +83,7 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     let session: Session = serde_json::from_slice(bytes)?;
     let items = session.history.unwrap_or_default().0;
     let answered = answered(&items);
+    let is_kiro = items.iter().any(|item| item.execution.is_some());
     let mut history = History { answered, ..History::default() };
     for (i, item) in items.into_iter().enumerate() {
         history.read(i, item);
@@ -85,10 +91,11 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     let draft = history.end();
     let cost = session.usage.as_ref().and_then(|usage| dollars(usage.cost));
     let tokens_sent = session.usage.and_then(sent);
-    let model = session.model.filter(|model| !model.is_empty());
+    let is_kiro = is_kiro || session.selected.is_some();
+    let model = session.model.or(session.selected).filter(|model| !model.is_empty());
     let about = Trajectory {
         repository: session.folder.as_deref().and_then(repository_of),
-        agent: Some("continue".to_owned()),
+        agent: Some(if is_kiro { "kiro" } else { "continue" }.to_owned()),
         model,
         tokens_sent,
         cost,
@@ -193,6 +200,23 @@ mod tests {
     use super::*;
     use crate::logs::formats::Source;
     use crate::logs::formats::reading::testing::cut;
+
+    #[test]
+    fn sessions_of_kiro_are_its_own() {
+        let agent = |more: &str, of_item: &str| {
+            let json = format!(
+                r#"{{"sessionId":"s","workspaceDirectory":"/w","history":[{{"message":{{"role":"user","content":"Q"}}{of_item}}}]{more}}}"#
+            );
+            let source = Source::test("s.json", "continue");
+            let mut sink = Sink::new(&source);
+            read(json.as_bytes(), &mut sink).unwrap();
+            let t = sink.trajectories.remove(0);
+            (t.agent.unwrap(), t.model)
+        };
+        assert_eq!(agent(r#","selectedModel":"m""#, ""), ("kiro".to_owned(), Some("m".to_owned())));
+        assert_eq!(agent("", r#","executionId":"e""#).0, "kiro");
+        assert_eq!(agent(r#","chatModelTitle":"m""#, ""), ("continue".to_owned(), Some("m".to_owned())));
+    }
 
     #[test]
     fn a_session_is_a_run() {

@@ -6,7 +6,8 @@
 //!   start stays. `session.truncation` does not say what it removed: a loss. `session.snapshot_rewind` takes back all from an
 //!   event on.
 //! - Events of a sub-agent name it, or the call that started it: they are a run of their own.
-//! - Prompts are not counted one by one; `session.shutdown` has the sum of a session, and a compaction what was there before it.
+//! - Replies are counted, prompts are not; of these `session.shutdown` has the sum of a session, and a compaction what was there
+//!   before it.
 
 use std::collections::HashMap;
 
@@ -44,6 +45,7 @@ record! {
         source: String = "source",
         reasoning: String = "reasoningText",
         requests: List<Request> = "toolRequests",
+        output: Scalar = "outputTokens",
         parent_call: String = "parentToolCallId",
         call_id: String = "toolCallId",
         tool: String = "toolName",
@@ -268,11 +270,13 @@ impl Run {
         let waiting = std::mem::take(&mut self.thoughts);
         let thoughts = data.reasoning.map_or(waiting, |text| vec![text]);
         let requests = data.requests.unwrap_or_default().0;
-        if text.is_empty() && thoughts.is_empty() && requests.is_empty() {
+        let output = data.output.and_then(Scalar::count).filter(|n| *n > 0);
+        if text.is_empty() && thoughts.is_empty() && requests.is_empty() && output.is_none() {
             return self.draft.losses.add("reply without anything to read left out");
         }
         self.model.iter().for_each(|model| self.draft.model(model));
-        let mut reply = Reply::begin(None, &mut self.draft);
+        let usage = output.map(|_| Usage { output, ..Usage::default() });
+        let mut reply = Reply::begin(usage, &mut self.draft);
         thoughts.into_iter().for_each(|thought| reply.thought(thought, &self.draft));
         reply.text(text, &self.draft);
         for request in requests {
@@ -419,6 +423,10 @@ mod tests {
             ]
         );
         assert_eq!(t.steps[12].tool.as_deref(), Some("glob"));
+        let counted: Vec<(usize, u64, Option<u64>)> = (0..11)
+            .filter_map(|at| t.steps[at].usage.as_deref().map(|of| (at, of.input, of.output)))
+            .collect();
+        assert_eq!(counted, [(3, 0, Some(9))]);
         let written = t.steps[11].usage.as_deref().map(|of| (of.input, of.output, of.cache_read));
         assert_eq!(written, Some((800, Some(40), Some(500))));
         assert_eq!(resized(t), [(11, Some(900), Some(60))]);

@@ -2,8 +2,8 @@
 //!
 //! `parentId` tells what was lived: a message of the user with the parent of an earlier one leaves the branch of that. A
 //! line `compaction_state` holds the text that took the place of the past. Todo states repeat the calls that made
-//! them, and are left out and counted, as are other records without words. The tokens of a session stand in a
-//! file of settings beside it, for all calls together.
+//! them, and are left out and counted, as are other records without words. `<id>.settings.json` beside a session has its
+//! model, and the tokens of all its calls together.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,8 +22,25 @@ use crate::trajectory::Trajectory;
 pub(super) const ENTRY: Entry = Entry {
     name: "factory-droid",
     summary: "sessions of Factory's Droid, and its stream of JSON",
-    reading: Reading::Session { open: || Box::<Droid>::default(), origin: |_, _| Origin::None },
+    reading: Reading::Sessions { open: || Box::<Droid>::default(), origin: |_, _| Origin::None, together },
 };
+
+/// Sessions, each with its file of settings.
+fn together(names: &[&str]) -> Vec<Vec<usize>> {
+    let mut settings: HashMap<&str, usize> = HashMap::new();
+    for (file, name) in names.iter().enumerate() {
+        settings.extend(unpacked(name).strip_suffix(".settings.json").map(|id| (id, file)));
+    }
+    let session = |(file, name): (usize, &&str)| {
+        let id = unpacked(name).strip_suffix(".jsonl")?;
+        Some(vec![file, *settings.get(id)?])
+    };
+    names.iter().enumerate().filter_map(session).collect()
+}
+
+fn unpacked(name: &str) -> &str {
+    name.trim_end_matches(".gz").trim_end_matches(".zst")
+}
 
 record! {
     struct Line in "droid" {
@@ -44,6 +61,14 @@ record! {
         value: Box<RawValue> = "value",
         is_error: Scalar = "isError",
         summary: String = "summaryText" | "summary",
+        usage: Tokens = "tokenUsage",
+    }
+
+    /// What was counted for all calls of the session.
+    struct Tokens in "droid.tokens" {
+        input: Scalar = "inputTokens",
+        cache_read: Scalar = "cacheReadTokens",
+        cache_write: Scalar = "cacheCreationTokens",
     }
 }
 
@@ -58,6 +83,7 @@ struct Droid {
     parent: Option<String>,
     cwd: Option<String>,
     model: Option<String>,
+    tokens_sent: Option<u64>,
     /// What a stream said last.
     newest: String,
 }
@@ -94,6 +120,7 @@ impl Session for Droid {
             repository: self.cwd.as_deref().and_then(repository_of),
             agent: Some("factory-droid".to_owned()),
             model: self.model,
+            tokens_sent: self.tokens_sent,
             ..Trajectory::default()
         }
         .of_session(self.session, &sink.source.stem);
@@ -110,6 +137,12 @@ impl Droid {
         let session = if kind == "session_start" { line.id.clone() } else { line.session.take() };
         self.session = self.session.take().or(session);
         let time = line.timestamp.take();
+        if let Some(tokens) = line.usage.take() {
+            let counts = [tokens.input, tokens.cache_read, tokens.cache_write];
+            let sent = counts.into_iter().flatten().filter_map(Scalar::count).sum();
+            self.tokens_sent = Some(sent).filter(|sent| *sent > 0);
+            return;
+        }
         match kind.as_str() {
             "session_start" | "system" => {}
             "message" => {
@@ -272,6 +305,21 @@ mod tests {
         );
         assert_eq!((t.task_id.as_deref(), t.repository.as_deref()), (Some("s-1"), Some("tool")));
         assert_eq!(losses.0["record that is no message left out: todo_state"], 1);
+    }
+
+    /// The file of settings lies behind the session, wherever its name stands in the order.
+    #[test]
+    fn settings_beside_a_session_tell_its_model_and_tokens() {
+        let names =
+            ["a.jsonl", "a.settings.json", "b.jsonl", "d/c.settings.json", "d/c.jsonl.gz", "e.settings.json"];
+        assert_eq!(together(&names), [vec![0, 1], vec![4, 3]]);
+        let (t, losses) = run(&[
+            r#"{"type":"session_start","id":"s-1"}"#,
+            r#"{"type":"message","id":"1","message":{"role":"user","content":"Q"}}"#,
+            r#"{"assistantActiveTimeMs":3,"model":"custom:m","autonomyMode":"auto-low","tokenUsage":{"inputTokens":70,"outputTokens":9,"cacheCreationTokens":5,"cacheReadTokens":400,"thinkingTokens":2}}"#,
+        ]);
+        assert_eq!((t.model.as_deref(), t.tokens_sent), (Some("custom:m"), Some(475)));
+        assert_eq!((t.steps.len(), losses), (1, Losses::default()));
     }
 
     #[test]

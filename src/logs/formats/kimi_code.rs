@@ -367,7 +367,7 @@ impl Message {
 
 impl Step {
     fn write(self, draft: &mut Draft) {
-        if self.parts.is_empty() {
+        if self.parts.is_empty() && self.usage.is_none() {
             return draft.losses.add("reply without anything to read left out");
         }
         self.model.iter().for_each(|model| draft.model(model));

@@ -351,10 +351,12 @@ impl Mapping {
     }
 }
 
-/// Who speaks under a name, if that is known.
+/// Who speaks under a name, if that or a word of it is known.
 pub(crate) fn role_name(name: &str) -> &'static str {
     let lower = name.to_ascii_lowercase();
-    match ROLES.iter().find(|(known, _)| *known == lower).map(|(_, role)| *role) {
+    let role = |name: &str| ROLES.iter().find(|(known, _)| *known == name).map(|(_, role)| *role);
+    let of_word = || lower.split(|c: char| !c.is_alphanumeric()).find_map(role);
+    match role(&lower).or_else(of_word) {
         Some(Role::System) => "system",
         Some(Role::User) => "user",
         Some(Role::Agent) => "agent",

@@ -14,6 +14,7 @@ mod agentdojo;
 pub(super) mod aider;
 mod amp;
 mod annotated;
+pub(super) mod api_calls;
 mod atif;
 mod chat_lines;
 mod claude_code;
@@ -212,6 +213,7 @@ pub static ALL: &[Entry] = &[
     aider::ENTRY,
     amp::ENTRY,
     annotated::ENTRY,
+    api_calls::ENTRY,
     atif::ENTRY,
     chat_lines::ENTRY,
     claude_code::ENTRY,

@@ -45,7 +45,7 @@ record! {
 
 /// Messages and items; a text is a message of the user.
 #[derive(Default)]
-pub(super) struct Items(Vec<Message>);
+pub(crate) struct Items(pub(super) Vec<Message>);
 
 impl<'de> Deserialize<'de> for Items {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -105,7 +105,10 @@ pub(super) fn finish(run: Run, sink: &mut Sink<'_>) -> anyhow::Result<()> {
     }
     let name = |n: Option<Name>| n.map(|n| n.0).filter(|n| !n.is_empty());
     let by_place = || sink.index.map_or(sink.source.stem.clone(), |i| format!("{}-{i}", sink.source.stem));
-    let logged = name(run.task_id).or(name(run.id));
+    let id = name(run.id);
+    // SWE-Gym names a run as OpenHands names its folder: by the model and the settings.
+    let of_run = id.as_deref().and_then(|id| Some(id.split_once("_maxiter_")?.0.to_owned()));
+    let logged = name(run.task_id).or(id);
     let is_named_by_file = logged.is_none();
     let task = logged.unwrap_or_else(by_place);
     let reward = run.reward.and_then(|l| l.number("reward", &mut draft.losses));
@@ -116,7 +119,7 @@ pub(super) fn finish(run: Run, sink: &mut Sink<'_>) -> anyhow::Result<()> {
         task_id: Some(task),
         is_named_by_file,
         agent: run.agent,
-        model: run.model,
+        model: run.model.or(of_run),
         outcome: run.outcome,
         reward,
         resolved,

@@ -118,7 +118,7 @@ impl Session for Calls {
 }
 
 /// Model, messages (or items) and usage of a response.
-fn answer(raw: &str) -> anyhow::Result<(Option<String>, Vec<Message>, Option<Box<LoggedUsage>>)> {
+pub(super) fn answer(raw: &str) -> anyhow::Result<(Option<String>, Vec<Message>, Option<Box<LoggedUsage>>)> {
     let response: Response = serde_json::from_str(raw)?;
     if response.choices.is_some() {
         let choice = response.choices.unwrap_or_default().0.into_iter().next();
@@ -129,7 +129,14 @@ fn answer(raw: &str) -> anyhow::Result<(Option<String>, Vec<Message>, Option<Box
         ));
     }
     let output: Output = serde_json::from_str(raw)?;
-    Ok((output.model, output.output.unwrap_or_default().0, output.usage))
+    let items = match output.output {
+        Some(items) => items.0,
+        // One of Anthropic's API is a message itself.
+        None => {
+            Some(serde_json::from_str::<Message>(raw)?).filter(|m| m.content.is_some()).into_iter().collect()
+        }
+    };
+    Ok((output.model, items, output.usage))
 }
 
 /// The task that the file is named by, or its folder: files of calls are named by the model and the time.

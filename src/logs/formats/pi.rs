@@ -309,7 +309,7 @@ fn write_reply(message: Message, draft: &mut Draft) {
         .usage()
     });
     let blocks = message.content.unwrap_or_default().0;
-    if blocks.is_empty() {
+    if blocks.is_empty() && usage.is_none() {
         return draft.losses.add("reply without anything to read left out");
     }
     message.model.iter().for_each(|model| draft.model(model));

@@ -69,8 +69,17 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
         let text = said.content.or(said.system_prompt).unwrap_or_default().into_text(&mut draft.losses);
         if is_demo { draft.demonstration(text) } else { draft.system(text) }
     }
-    let mut reader = chat::Messages::default();
+    let (mut reader, mut is_answered) = (chat::Messages::default(), false);
     for (i, said) in said.into_iter().enumerate() {
+        // In rows of two roles alone what the environment says has that of the user.
+        is_answered |= said.role.as_deref() == Some("ai");
+        if is_answered && said.role.as_deref() == Some("user") {
+            reader.end(&mut draft);
+            draft.at(n_head + i, None);
+            let text = said.content.unwrap_or_default().into_text(&mut draft.losses);
+            draft.observation(text, None);
+            continue;
+        }
         reader.read(n_head + i, message(said), &mut draft);
     }
     reader.end(&mut draft);
@@ -138,7 +147,7 @@ mod tests {
             {"cutoff_date":"x","mask":false,"role":"system","system_prompt":"S","text":null},{"role":"user","system_prompt":null,"text":"Fix it."},
             {"role":"ai","system_prompt":null,"text":"ls","mask":true},{"role":"user","text":"a.py"}]}"#,
         );
-        assert_eq!(outline, ["0 system S", "0 message Fix it.", "1 message ls", "2 message a.py"]);
+        assert_eq!(outline, ["0 system S", "0 message Fix it.", "1 message ls", "1 observation a.py"]);
         assert_eq!(
             (t.resolved, t.repository.as_deref(), t.model.as_deref()),
             (Some(true), Some("o/n"), Some("m"))

@@ -188,7 +188,7 @@ impl Steps {
         let [from, to] = [sizes.from, sizes.to].map(|n| n.and_then(Scalar::count));
         place.resized = Resized { from, to }.known();
         if who == Role::Agent && told.is_none() {
-            place.usage = message.usage.and_then(|usage| usage.usage()).map(Box::new);
+            place.usage = message.usage.and_then(|usage| usage.of_call()).map(Box::new);
             place.model = message.model.map(String::into_boxed_str);
             return self.read_reply(reasoning, content, calls.unwrap_or_default().0, place);
         }

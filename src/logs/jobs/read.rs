@@ -231,7 +231,12 @@ impl Part {
             (lines.line, lines.offset) = (1, 0);
             match detect::layout_of(&bytes, true) {
                 Some(Layout::Lines) => {
-                    bytes.split_inclusive(|b| *b == b'\n').for_each(|line| lines.read(line, self));
+                    let mut rest = &bytes[..];
+                    while !rest.is_empty() {
+                        let end = memchr::memchr(b'\n', rest).map_or(rest.len(), |at| at + 1);
+                        lines.read(&rest[..end], self);
+                        rest = &rest[end..];
+                    }
                 }
                 _ => {
                     let start = padding(&bytes);

@@ -372,7 +372,8 @@ impl Run {
 }
 
 fn draft_reply(reply: Reply, draft: &mut Draft) {
-    if reply.is_blank() {
+    // What was billed was sent, whatever came of it.
+    if reply.is_blank() && reply.usage.is_none_or(|usage| usage.input == 0) {
         draft.losses.add("reply without anything to read left out");
         return;
     }

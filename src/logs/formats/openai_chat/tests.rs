@@ -48,6 +48,27 @@ fn parallel_calls_answered_in_any_order() {
     );
 }
 
+/// OpenHands writes the results of models without calls of their own so; SWE-Gym names the model in the run.
+#[test]
+fn results_in_the_name_of_the_user_are_observations() {
+    let json = r#"{"run_id":"gpt-4o_maxiter_30_N_v2.1","instance_id":"a__b-1","messages":[{"role":"user","content":"T"},
+            {"role":"assistant","content":"<function=execute_bash>"},
+            {"role":"user","content":[{"type":"text","text":"EXECUTION RESULT of [execute_bash]:\na b"}]},
+            {"role":"assistant","content":"done"},{"role":"user","content":"What is EXECUTION RESULT of [x]: y?"}]}"#;
+    let (t, _) = runs(json);
+    assert_eq!(
+        outline(&t[0]),
+        [
+            "0 message T",
+            "1 message <function=execute_bash>",
+            "1 observation EXECUTION RESULT of [execute_bash]:\na b",
+            "2 message done",
+            "3 message What is EXECUTION RESULT of [x]: y?"
+        ]
+    );
+    assert_eq!((t[0].task_id.as_deref(), t[0].model.as_deref()), (Some("a__b-1"), Some("gpt-4o")));
+}
+
 #[test]
 fn the_older_function_call_is_matched_by_name() {
     let json = r#"{"messages":[{"role":"user","content":"T"},

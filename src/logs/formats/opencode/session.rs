@@ -478,7 +478,11 @@ impl Step {
                 draft.usage(usage);
                 reply.end(draft);
             }
-            None => draft.losses.add_n("usage of a reply without steps left out", u64::from(usage.is_some())),
+            None if usage.is_some() => {
+                draft.begin_call();
+                draft.usage(usage);
+            }
+            None => {}
         }
         let place = draft.place();
         for (id, time, text, is_error) in self.results.drain(..) {

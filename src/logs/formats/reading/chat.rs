@@ -57,6 +57,8 @@ pub(crate) struct Messages {
     id: Option<String>,
     /// Messages and items that were logged before, with their places.
     doubtful: Vec<(usize, Option<i64>, Message)>,
+    /// What was counted for a reply that begins with a compaction, until its first words.
+    waiting: Option<Box<LoggedUsage>>,
     /// What each item said, by its id; nothing for an id of several items.
     items: HashMap<String, Option<u64>>,
 }
@@ -107,9 +109,12 @@ impl Messages {
             }
         }
         (self.is_output, self.is_again) = (true, repeat == Repeat::Again);
+        let n_steps = draft.n_steps();
         for (i, item) in items {
             self.read(i, item, draft);
         }
+        // It compacted, and said nothing.
+        draft.written_with(self.waiting.take().and_then(|usage| usage.usage()), n_steps);
         (self.is_output, self.is_again, self.goes_on) = (false, false, false);
         self.id = id.or(self.id.take());
     }
@@ -205,7 +210,7 @@ impl Messages {
     }
 
     fn reply(&mut self, usage: Option<Box<LoggedUsage>>, draft: &mut Draft) -> &mut Reply {
-        let usage = usage.and_then(|u| u.usage());
+        let usage = usage.or(self.waiting.take()).and_then(|u| u.usage());
         match self.reply {
             Some(_) => draft.usage(usage),
             None => self.reply = Some(Reply::begin(usage, draft)),
@@ -222,6 +227,7 @@ impl Messages {
             Item::Compaction(text) => {
                 self.end(draft);
                 draft.compaction(text);
+                self.waiting = usage.filter(|_| self.is_output).or(self.waiting.take());
             }
             Item::Output { id, text, is_error } if self.is_output => {
                 self.reply(usage, draft).result(id.as_deref(), others.behind(text), is_error, draft);
@@ -409,19 +415,31 @@ fn read_user(message: Message, draft: &mut Draft) {
         content => {
             let text = content.into_text(&mut draft.losses);
             if !text.is_empty() || message.tool_calls.is_none() {
-                draft.user(text);
+                say_or_result(text, draft);
             }
             Vec::new()
         }
     };
     if !rest.is_empty() {
         let text = Content::Blocks(std::mem::take(&mut rest)).into_text(&mut draft.losses);
-        draft.user(text);
+        say_or_result(text, draft);
     }
     for call in message.tool_calls.map(|c| c.0).unwrap_or_default() {
         let (_, tool, arguments) = call.into_parts();
         draft.losses.add("tool call of the user kept as text");
         draft.user(format!("[tool_call] {tool} {arguments}"));
+    }
+}
+
+/// Words of the user; OpenHands writes results so, too, for models without calls of their own.
+fn say_or_result(text: String, draft: &mut Draft) {
+    match text.strip_prefix("EXECUTION RESULT of [").and_then(|rest| rest.split_once("]:")) {
+        Some((tool, _)) if draft.has_open_call() => {
+            let tool = Some(tool.to_owned());
+            draft.result(None, tool, text, None);
+        }
+        Some(_) => draft.observation(text, None),
+        None => draft.user(text),
     }
 }
 

@@ -28,8 +28,10 @@ pub(crate) struct Draft {
     open: OpenCalls,
     /// The newest result of each logged id, by its step.
     answered: HashMap<String, usize>,
-    /// Usage of the call that began, until its first step.
-    usage: Option<Usage>,
+    /// Usage of the call that began, and where it stands, until its first step.
+    usage: Option<(Usage, (u32, Option<i64>))>,
+    /// A call began and has no step yet.
+    is_begun: bool,
     /// Ids of calls, each with the number from which on it may be made unique.
     used: HashMap<String, usize>,
     /// Where results and messages stand that the log edits later.
@@ -89,6 +91,7 @@ impl Draft {
         self.places = Places::default();
         self.staying.clear();
         self.head = Default::default();
+        (self.usage, self.is_begun) = (None, false);
     }
 
     /// A system prompt.
@@ -123,14 +126,16 @@ impl Draft {
 
     /// A new call of the agent's model begins.
     pub(crate) fn begin_call(&mut self) {
-        self.forget_usage();
+        self.end_blank();
         self.model_of_call.clone_from(&self.other_model);
         self.builder.begin_call();
+        self.is_begun = true;
     }
 
     /// What the provider counted for the call that began; it goes to the first step of the reply.
     pub(crate) fn usage(&mut self, usage: Option<Usage>) {
-        self.usage = usage.or(self.usage);
+        let place = (self.message, self.time);
+        self.usage = usage.map(|usage| (usage, place)).or(self.usage);
     }
 
     /// Says which model the replies from here on are of: the first one is that of the run.
@@ -139,8 +144,18 @@ impl Draft {
         self.other_model = (!is_first).then(|| name.into());
     }
 
-    fn forget_usage(&mut self) {
-        if self.usage.take().is_some() {
+    /// A call that was billed and said nothing is a turn, too: a message without text has its usage.
+    fn end_blank(&mut self) {
+        let Some((usage, (message, time))) = self.usage else { return };
+        // Where nothing came back the call failed.
+        if self.is_begun && usage.output != Some(0) {
+            let place = (self.message, self.time);
+            (self.message, self.time) = (message, time);
+            self.losses.add("reply without text that was billed");
+            self.push(step(Role::Agent, Kind::Message, ""));
+            (self.message, self.time) = place;
+        } else {
+            self.usage = None;
             self.losses.add("usage of a reply without steps left out");
         }
     }
@@ -355,7 +370,7 @@ impl Draft {
 
     /// Closes the trajectory and hands it over. `about` says all that does not stand in the steps.
     pub(crate) fn finish(mut self, mut about: Trajectory, sink: &mut Sink<'_>) {
-        self.forget_usage();
+        self.end_blank();
         self.losses.add_n("call without a result", self.open.len() as u64);
         if self.builder.is_empty() {
             self.losses.add(EMPTY_RUN);
@@ -395,12 +410,16 @@ impl Draft {
     }
 
     fn push(&mut self, mut step: Step) {
+        if !step.is_agent() {
+            self.end_blank();
+        }
         clean(&mut step.text, &mut self.losses);
         step.message = self.message;
         step.time = self.time;
         if step.is_agent() {
-            step.usage = self.usage.take().map(Box::new);
+            step.usage = self.usage.take().map(|(usage, _)| Box::new(usage));
             step.model = self.model_of_call.take();
+            self.is_begun = false;
         }
         // The head stands in every prompt anyway.
         step.kept_to = self.kept_to.filter(|_| !self.builder.is_head());

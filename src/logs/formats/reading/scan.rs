@@ -85,7 +85,12 @@ impl Scanner {
                     return Scanned::Ended(at);
                 }
             }
-            if !byte.is_ascii_whitespace() && !self.take(byte) {
+            // Documents over many lines are half blanks.
+            if byte.is_ascii_whitespace() {
+                at += piece[at..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+                continue;
+            }
+            if !self.take(byte) {
                 return Scanned::Broken(at);
             }
             at += 1;

@@ -96,6 +96,15 @@ impl LoggedUsage {
     }
 }
 
+impl LoggedUsage {
+    /// The same, also where of a call the reply alone was counted.
+    pub(crate) fn of_call(&self) -> Option<Usage> {
+        let output = self.completion_tokens.or(self.output_tokens).and_then(Scalar::count);
+        let of_reply = || Usage { output, cost: dollars(self.cost), ..Usage::default() };
+        self.usage().or_else(|| output.filter(|n| *n > 0).map(|_| of_reply()))
+    }
+}
+
 /// A cost as logged, if it can be one.
 pub(crate) fn dollars(cost: Option<Scalar>) -> Option<f64> {
     match cost? {

@@ -15,6 +15,42 @@ fn results_between_the_lines_of_one_call() {
     assert_eq!(turns, [0, 1, 1, 1, 1]);
 }
 
+/// It was billed, whatever came of it.
+#[test]
+fn a_reply_without_text_has_its_usage() {
+    let blank = |uuid: &str, id: &str, n: u32| {
+        let usage = format!(r#""usage":{{"input_tokens":{n},"output_tokens":1}}"#);
+        line(
+            "assistant",
+            uuid,
+            "",
+            &format!(r#""message":{{"id":"{id}","content":[{}],{usage}}}"#, say(r"\n\n")),
+        )
+    };
+    let (t, losses) = run(&[
+        user("a", "", "T"),
+        blank("b", "m1", 90),
+        user("c", "", "Again"),
+        blank("d", "m2", 0),
+        reply("e", "", "m3", &say("Done.")),
+        blank("f", "m4", 70),
+    ]);
+    let told: Vec<(String, Option<u64>)> = outline(&t)
+        .into_iter()
+        .zip(t.steps.iter().map(|s| s.usage.as_ref().map(|usage| usage.input)))
+        .collect();
+    let right = [
+        ("0 0 user message T", None),
+        ("0 1 agent message ", Some(90)),
+        ("0 2 user message Again", None),
+        ("0 2 agent message Done.", None),
+        ("0 3 agent message ", Some(70)),
+    ];
+    assert_eq!(told, right.map(|(step, usage)| (step.to_owned(), usage)));
+    assert_eq!(losses.0["reply without text that was billed"], 2);
+    assert_eq!(losses.0["reply without anything to read left out"], 1);
+}
+
 #[test]
 fn one_reply_on_many_lines() {
     let usage = |out: u32| {
