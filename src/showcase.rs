@@ -24,6 +24,7 @@ use crate::files::{reach, seal};
 use crate::scores::retention::NEED_RETENTION;
 use crate::store::{self, Row as _, ScoreValue, ShowcaseRow, TableReader, TableWriter, TrajectoryKey};
 use crate::strategies;
+use crate::text::redact::Searched;
 use crate::trajectory::Role;
 
 /// Raised when other events are shown of the same replays, or their texts are cut or redacted in another way.
@@ -34,7 +35,7 @@ const EVENTS: usize = 5;
 const SESSIONS: usize = 40;
 const FORMATS: usize = 3;
 /// Sessions that are replayed whatever they cost, and the part of all steps of the data up to which others are.
-const CHEAP: usize = 8;
+const CHEAP: usize = 5;
 const PART: u64 = 50;
 /// Reference tail of the headline, in turns, where a run has it.
 const TAIL: u32 = 10;
@@ -81,7 +82,8 @@ pub fn write(
     let contents = Contents::new(plan, data, &replayed)?;
     let parts = run.join("parts").join(ShowcaseRow::TABLE);
     fs::create_dir_all(&parts).with_context(|| format!("cannot make {}", parts.display()))?;
-    let maker = Maker { all: (data, plan, shelf), contents: &contents, models, parts: &parts, tail, raw };
+    let redact = (!raw).then(Searched::default);
+    let maker = Maker { all: (data, plan, shelf), contents: &contents, models, parts: &parts, tail, redact };
     let events = |variant: &&Variant| maker.events(variant, &sessions(variant));
     let told: Vec<Shown> = variants.par_iter().map(events).collect::<anyhow::Result<_>>()?;
     let n = write_table(&path, told.iter().flat_map(|of| of.events.iter().cloned()))?;
@@ -137,7 +139,8 @@ struct Maker<'a> {
     /// Where each session's events stay for the next run.
     parts: &'a Path,
     tail: u32,
-    raw: bool,
+    /// What keys were looked for in; none where they stay. Variants lose most in the same sessions.
+    redact: Option<Searched>,
 }
 
 /// The events of a variant as rows, and the parts that they came from.
@@ -170,7 +173,8 @@ impl Maker<'_> {
     /// The worst events of one session, of an earlier run where it has them, and the part that keeps them.
     fn session(&self, of: &Session, variant: &Variant) -> anyhow::Result<(PathBuf, Vec<Vec<ShowcaseRow>>)> {
         let (version, cell) = (env!("CARGO_PKG_VERSION"), self.contents.cell(of.index, variant));
-        let about = format!("{VERSION} {version} {} {} {} {cell}", self.tail, self.raw, variant.id);
+        let about =
+            format!("{VERSION} {version} {} {} {} {cell}", self.tail, self.redact.is_none(), variant.id);
         let name = &blake3::hash(about.as_bytes()).to_hex()[..32];
         let path = self.parts.join(format!("{name}.parquet"));
         if let Ok(rows) = store::read::<ShowcaseRow>(&path) {
@@ -180,15 +184,16 @@ impl Maker<'_> {
         let told = accounts(self.all, of.index, variant, self.models, which)?;
         let events = match told.events.is_empty() {
             true => Vec::new(),
-            false => rows(&variant.id, told.log(), &told.events, self.raw),
+            false => rows(&variant.id, told.log(), &told.events, self.redact.as_ref()),
         };
         write_table(&path, events.iter().cloned())?;
         Ok((path, events))
     }
 }
 
-/// The worst events of all; then the worst of each other format. Sessions come the worst first: once there are so many events that each
-/// took as much as all of the next session lost, or so many steps were replayed, it is not replayed, unless its format has no event yet.
+/// The worst events of all; then the worst of each other format. Sessions are replayed in the order of what they lost a step, since long ones
+/// lose much in many small events and cost most: where there are so many events that each took as much as all of a session lost, or
+/// so many steps were replayed, it is not, unless its format has no event yet.
 fn worst_events<E>(
     sessions: &[Session],
     most_steps: u64,
@@ -199,6 +204,9 @@ fn worst_events<E>(
     // By event, how many needs it took, of which session, and where there.
     let mut best: Vec<(Reverse<usize>, usize, usize)> = Vec::new();
     let mut n_steps = 0;
+    let dense = |session: &Session| session.lost as f64 / session.n_steps.max(1) as f64;
+    let mut sessions: Vec<&Session> = sessions.iter().collect();
+    sessions.sort_by(|a, b| dense(b).total_cmp(&dense(a)));
     for session in sessions {
         let is_beaten =
             best.get(EVENTS - 1).is_some_and(|(Reverse(least), ..)| *least as u64 >= session.lost);
@@ -286,8 +294,13 @@ fn keep_worst(of: &mut Vec<Lossy>, formats: &HashMap<String, String>) {
     });
 }
 
-/// Events of a replay as rows.
-pub fn rows<A: Borrow<Account>>(variant: &str, log: &Log, events: &[A], raw: bool) -> Vec<Vec<ShowcaseRow>> {
+/// Events of a replay as rows; without `redact` keys and personal data stay.
+pub fn rows<A: Borrow<Account>>(
+    variant: &str,
+    log: &Log,
+    events: &[A],
+    redact: Option<&Searched>,
+) -> Vec<Vec<ShowcaseRow>> {
     let all: Vec<Told<'_>> = events.iter().map(|account| told(log, account.borrow())).collect();
     let quoted = |told: &Told<'_>| {
         let lines = told.lost.iter().flat_map(|lost| [Some(lost.line.clone()), lost.used.clone()]).flatten();
@@ -300,7 +313,10 @@ pub fn rows<A: Borrow<Account>>(variant: &str, log: &Log, events: &[A], raw: boo
             .collect()
     };
     let shots: Vec<Shot> = all.iter().map(|told| Shot { event: None, blocks: quoted(told) }).collect();
-    let words = if raw { Words::raw(log) } else { Words::redacted(log, &shots) };
+    let words = match redact {
+        Some(searched) => Words::searched(log, &shots, searched),
+        None => Words::raw(log),
+    };
     let ids = (variant, log.id());
     all.iter().zip(events).map(|(told, account)| told.rows(ids, account.borrow(), log, &words)).collect()
 }

@@ -241,6 +241,12 @@ fn nights_are_read_replayed_and_compared() {
     assert_eq!(third.status.code(), Some(0), "{}", told(&third));
     assert!(told(&third).contains("Nothing changed: "), "{}", told(&third));
 
+    // As JSON it is one object; a night within the same second has another name.
+    let as_json = place.call(&["nightly", &config, "--threads", "2", "--json"]);
+    let said: serde_json::Value = serde_json::from_slice(&as_json.stdout).unwrap();
+    assert_eq!(said["compared"]["answer"], "not_worse");
+    assert!(Path::new(said["report"].as_str().unwrap()).exists(), "{said}");
+
     // What a variant shows of sessions that stayed is taken over, and is what a run without a past shows.
     let shown = || -> Vec<(String, std::time::SystemTime)> {
         let parts = fs::read_dir(place.at("nights/run/parts/showcase")).unwrap().map(Result::unwrap);

@@ -100,7 +100,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         (_, true) => as_markdown(&compared),
         _ => lay_out(&page(&compared), width()),
     })?;
-    warnings(&compared).iter().for_each(|warning| tell(warning));
+    tell_warnings(&compared);
     Ok(status(&compared, args.strict))
 }
 
@@ -150,8 +150,16 @@ impl Answered {
     /// Prints it; the status is that of the gate.
     pub(super) fn print(&self) -> anyhow::Result<ExitStatus> {
         print(&lay_out(&page(&self.compared), width()))?;
-        warnings(&self.compared).iter().for_each(|warning| tell(warning));
-        Ok(status(&self.compared, self.strict))
+        tell_warnings(&self.compared);
+        Ok(self.status())
+    }
+
+    pub(super) fn status(&self) -> ExitStatus {
+        status(&self.compared, self.strict)
+    }
+
+    pub(super) fn json(&self) -> Value {
+        as_json(&self.compared)
     }
 }
 
@@ -289,13 +297,24 @@ fn as_markdown(of: &Compared) -> String {
     escape::page(&format!("{text}\n{}", said.concat()))
 }
 
+/// Tells them in lines that a terminal has room for.
+fn tell_warnings(of: &Compared) {
+    let lines = warnings(of).into_iter().map(Block::Text).collect::<Vec<_>>();
+    if !lines.is_empty() {
+        tell(lay_out(&lines, width()).trim_end());
+    }
+}
+
 /// What a reader should know beside the answers.
 fn warnings(of: &Compared) -> Vec<String> {
     let mut said: Vec<String> =
         of.changed.iter().map(|what| format!("warning: other settings than before: {what}")).collect();
+    if !of.reseeded.is_empty() {
+        said.push(format!("warning: drawn with other seeds than before: {}", shortened(&of.reseeded)));
+    }
     if !of.only_base.is_empty() {
         said.push(format!(
-            "warning: not compared, for they are gone: {}\nhint: variants are paired by their labels, which hold their settings; a \
+            "warning: not compared, for they are gone: {}\nhint: variants are paired by their settings, or by their labels; a \
              policy under [[policies]] keeps its `name` whatever its keys are; `may_go = [\"LABEL\"]` in the gate lets one go",
             shortened(&of.only_base)
         ));
@@ -321,8 +340,9 @@ fn as_json(of: &Compared) -> Value {
         })
     };
     json!({
-        "answer": of.answer(), "sessions": of.sessions, "variants_only_before": of.only_base, "variants_only_now": of.only_new, "gone": of.gone,
-        "other_settings": of.changed, "rows": of.rows.iter().map(row).collect::<Vec<_>>(), "seeds": of.seeds,
+        "answer": of.answer(), "sessions": of.sessions, "variants_only_before": of.only_base, "variants_only_now": of.only_new, "new": of.began,
+        "gone": of.gone,
+        "other_settings": of.changed, "other_seeds": of.reseeded, "rows": of.rows.iter().map(row).collect::<Vec<_>>(), "seeds": of.seeds,
         "population": of.population, "cluster": of.cluster,
     })
 }

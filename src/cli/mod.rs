@@ -7,6 +7,7 @@ use std::io::{self, Write as _};
 use std::ops::RangeInclusive;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use clap::error::{ContextKind, ContextValue};
@@ -295,8 +296,14 @@ fn threads(asked: usize) -> usize {
 
 const MOST_THREADS: usize = 1024;
 
-/// Writes to stdout; an error, a broken pipe among them, goes up instead of being a panic.
+/// Whether commands are steps of another one that answers for them.
+static IS_STEP: AtomicBool = AtomicBool::new(false);
+
+/// Writes to stdout, what steps say aside; an error, a broken pipe among them, goes up instead of being a panic.
 fn print(text: &str) -> anyhow::Result<()> {
+    if IS_STEP.load(Ordering::Relaxed) {
+        return Ok(());
+    }
     let mut out = io::stdout().lock();
     let written = out.write_all(escape::lines(text).as_bytes()).and_then(|()| out.flush());
     written.context("cannot write to standard output")

@@ -3,14 +3,16 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
 use clap::Parser as _;
 use serde::Deserialize;
+use serde_json::json;
 use toml::Spanned;
 
-use super::{Cli, Command, ExitStatus, Output, catalogue, compare, count, ingest, tell};
+use super::{Cli, Command, ExitStatus, IS_STEP, Output, catalogue, compare, count, ingest, print, tell};
 use crate::experiment::finish::Success;
 use crate::experiment::{Plan, place};
 use crate::files::lock::Lock;
@@ -19,6 +21,7 @@ use crate::report::Night;
 use crate::report::compare::gate::Gate;
 use crate::settings::{OneOrMore, Source};
 use crate::store::{Row as _, ShowcaseRow};
+use crate::text::escape;
 
 /// Nights that are kept, where the file does not say.
 const KEPT: usize = 14;
@@ -93,6 +96,8 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let _alone = Lock::alone(&folder, "nightly")?;
     let [data, run] = ["data", "run"].map(|name| folder.join(name));
     let step = |args: Vec<OsString>| step(args, output);
+    // One JSON object is printed, and not what each step says.
+    IS_STEP.store(output.json, Ordering::Relaxed);
 
     let mut of_ingest = vec!["ingest".into(), "--out".into(), data.clone().into()];
     for (flag, globs) in [("--include", &config.include), ("--exclude", &config.exclude)] {
@@ -117,7 +122,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     status = worse(status, step(replay.into())?);
 
     let before = all(&folder)?.pop();
-    let name = now();
+    let name = free(&folder)?;
     let night = Unfinished::begin(&folder, &name)?;
     night.take(&run)?;
     let night = night.finish(&folder.join(&name))?;
@@ -129,10 +134,17 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     said.write(&night)?;
     // A night is looked at in a browser: `report` draws pictures for a paper of any of them.
     let of_report = ["report", "--no-png", "--population", "these"].map(OsString::from);
-    status = worse(status, step([&of_report[..], &[night.into()]].concat())?);
+    status = worse(status, step([&of_report[..], &[night.clone().into()]].concat())?);
+    IS_STEP.store(false, Ordering::Relaxed);
+    if output.json {
+        let compared = answered.as_ref().and_then(|answered| Some(answered.as_ref().ok()?.json()));
+        let report = night.join("report").join("report.html");
+        print(&escape::json(&json!({ "night": night, "report": report, "compared": compared }))?)?;
+    }
     status = worse(
         status,
         match answered {
+            Some(Ok(answered)) if output.json => answered.status(),
             Some(Ok(answered)) => answered.print()?,
             // The night stands all the same, so that the next one can be compared with it.
             Some(Err(error)) => {
@@ -245,6 +257,17 @@ fn now() -> String {
     time.map_or_else(|| seconds.to_string(), |time| time.format("%Y-%m-%d-%H%M%S").to_string())
 }
 
+/// A name that no night has: two within a second are two nights.
+fn free(folder: &Path) -> anyhow::Result<String> {
+    loop {
+        let name = now();
+        if !reach::is_there(&folder.join(&name))? {
+            return Ok(name);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 /// The nights in a folder, the oldest first; what is not complete is none.
 pub(super) fn all(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let is_night = |name: &str| name.len() == 17 && name.bytes().all(|b| b.is_ascii_digit() || b == b'-');
@@ -324,6 +347,9 @@ mod tests {
         let names: Vec<_> =
             all(dir.path()).unwrap().iter().map(|p| p.file_name().unwrap().to_owned()).collect();
         assert_eq!(names, ["2026-01-31-030000", "2026-02-01-030000"]);
-        assert_eq!(now().len(), 17);
+        let first = free(dir.path()).unwrap();
+        assert_eq!(first.len(), 17);
+        fs::create_dir(dir.path().join(&first)).unwrap();
+        assert!(free(dir.path()).unwrap() > first, "two nights within a second");
     }
 }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use crate::context::log::Log;
 use crate::context::{Block, Content};
-use crate::text::redact::{Mark, Tally, marked, marks};
+use crate::text::redact::{Mark, Searched, Tally, marked, marks};
 use crate::trajectory::Step;
 
 use super::camera::Shot;
@@ -31,6 +31,15 @@ impl<'a> Words<'a> {
 
     /// The texts of these prompts, redacted; placeholders are those that `redact` gives the log.
     pub fn redacted(log: &'a Log, shots: &[Shot]) -> Self {
+        Words::found_by(log, shots, marks)
+    }
+
+    /// The same of a log that may be redacted more than once.
+    pub fn searched(log: &'a Log, shots: &[Shot], searched: &Searched) -> Self {
+        Words::found_by(log, shots, |texts| searched.marks(texts))
+    }
+
+    fn found_by(log: &'a Log, shots: &[Shot], marks: impl Fn(&[&str]) -> (Vec<Vec<Mark>>, Tally)) -> Self {
         let made = shots.iter().flat_map(|shot| &shot.blocks).filter_map(|block| match &block.content {
             Content::Placeholder { text, .. } | Content::Generated { text } => Some(text.as_str()),
             Content::Step(_) | Content::Excerpt { .. } => None,

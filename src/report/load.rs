@@ -9,6 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
 
 use anyhow::Context as _;
 use polars::prelude::{
@@ -61,6 +62,9 @@ pub(crate) struct Run {
     /// What the experiment is called, and the beginning of the digest of the data; empty where the run does not say.
     pub(crate) name: String,
     pub(crate) data: String,
+    /// Version of what the scores mean, and the tokenizer; none where the run does not say.
+    pub(crate) semantics: Option<u64>,
+    pub(crate) tokenizer: Option<String>,
 }
 
 /// What tokens cost in a run, each.
@@ -214,7 +218,7 @@ impl Run {
             trajectories(folder, population, sampled.as_ref())?;
         let (cells, n_ok_everywhere) = cells(folder, &index, &trajectories)?;
         let events = events(folder, &index, &trajectories)?;
-        let Manifest { prices, own, name, data } = manifest(folder)?;
+        let Manifest { prices, own, name, data, semantics, tokenizer } = manifest(folder)?;
         Ok(Run {
             folder: folder.to_owned(),
             variants,
@@ -230,12 +234,23 @@ impl Run {
             own,
             name,
             data,
+            semantics,
+            tokenizer,
         })
     }
 
     /// Calls `each` with the scores of a batch of variants at a time: index of the variant, scores.
     pub(crate) fn scores(
         &self,
+        each: impl FnMut(Vec<(usize, VariantScores)>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        self.scores_of(None, each)
+    }
+
+    /// The same of these metrics alone. While a batch is used the next is read.
+    pub(crate) fn scores_of(
+        &self,
+        metrics: Option<&[&str]>,
         mut each: impl FnMut(Vec<(usize, VariantScores)>) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let path = file::<ScoreRow>(&self.folder);
@@ -246,20 +261,29 @@ impl Run {
             self.trajectories.iter().map(|t| t.id.as_str()).zip(0..).collect();
         let failed = self.failed();
         let weights: Vec<f64> = self.trajectories.iter().map(|t| t.weight).collect();
-        let chunks = self.variants.chunks(batch).zip(failed.chunks(batch));
-        for (number, (variants, failed)) in chunks.enumerate() {
+        let read = |number: usize| -> anyhow::Result<_> {
+            let here = number * batch..self.variants.len().min((number + 1) * batch);
+            let (variants, failed) = (&self.variants[here.clone()], &failed[here]);
             let ids: Vec<&str> = variants.iter().map(|v| v.variant.as_str()).collect();
             let cell = |variant: &str, trajectory: &str| {
                 let place = ids.iter().position(|id| *id == variant)?;
                 Some((place, *positions.get(trajectory)?)).filter(|_| !failed[place].contains(trajectory))
             };
             let mut scores = Grouped::of(number * batch, variants.len(), &weights);
-            store::columns_of::<ScoreRow>(&path, &strata::COLUMNS, ("variant", &ids), |rows| {
-                scores.add(&rows, &cell)
-            })?;
-            each(scores.finish())?;
-        }
-        Ok(())
+            let all = ids.len() == self.variants.len();
+            let wanted =
+                [(!all).then_some(("variant", &ids[..])), metrics.map(|metrics| ("metric", metrics))];
+            let wanted: Vec<_> = wanted.into_iter().flatten().collect();
+            store::columns_of::<ScoreRow>(&path, &strata::COLUMNS, &wanted, |rows| scores.add(&rows, &cell))?;
+            Ok(scores.finish())
+        };
+        let n_batches = self.variants.len().div_ceil(batch);
+        std::thread::scope(|scope| {
+            let (ready, batches) = mpsc::sync_channel(0);
+            // Where nobody listens any more, there was an error.
+            scope.spawn(move || (0..n_batches).map(read).try_for_each(|batch| ready.send(batch).ok()));
+            batches.into_iter().try_for_each(|batch| each(batch?))
+        })
     }
 
     /// Trajectories that failed under each variant: whatever rows they left do not count.
@@ -357,6 +381,8 @@ struct Manifest {
     own: Vec<About>,
     name: String,
     data: String,
+    semantics: Option<u64>,
+    tokenizer: Option<String>,
 }
 
 /// Without a manifest the rows still stand.
@@ -373,11 +399,14 @@ fn manifest(folder: &Path) -> anyhow::Result<Manifest> {
     let text = |pointer| manifest.pointer(pointer).and_then(|value| value.as_str()).unwrap_or_default();
     let name = text("/plan/name").to_owned();
     let data = text("/inputs/trajectories.parquet/sha256").chars().take(SHOWN).collect();
+    let tokenizer = Some(text("/plan/tokenizer").to_owned()).filter(|name| !name.is_empty());
+    let semantics = manifest.get("semantics").and_then(serde_json::Value::as_u64);
     let mut part = |pointer| manifest.pointer_mut(pointer).map(serde_json::Value::take);
     let prices = part("/plan/prices").map(serde_json::from_value).transpose().with_context(damaged)?;
     let own = part("/plan/score_programs").map(serde_json::from_value::<Vec<Own>>);
     let own = own.transpose().with_context(damaged)?.unwrap_or_default();
-    Ok(Manifest { prices, own: own.into_iter().map(|own| own.about).collect(), name, data })
+    let own = own.into_iter().map(|own| own.about).collect();
+    Ok(Manifest { prices, own, name, data, semantics, tokenizer })
 }
 
 fn cells(

@@ -28,7 +28,7 @@ use crate::files::lock::Lock;
 use crate::report::statistics::bootstrap::Resampling;
 use claims::Claims;
 use lines::{Gathered, Lines};
-use tables::summary::Summary;
+use tables::summary::{Summary, Summing, meter};
 
 pub use crate::report::figures::tiers::{Band, Tier, TierMap};
 pub use crate::report::figures::timeline::{Fired, Group, Key, Look, Row, Span, Timeline};
@@ -79,8 +79,7 @@ pub struct Written {
 pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Written> {
     let claims = Claims::load(options.claims.as_deref(), &options.names)?;
     let (folder, run) = (run, load::Run::open(run, options.population)?);
-    let mut gathered = Gathered::with(tables::measures(), Some(&claims));
-    let summary = tables::summary::summarise(&run, options.resampling, &mut gathered)?;
+    let (summary, gathered, these) = summarised(folder, &run, &claims, options)?;
     let lines = Lines::new(&run, gathered, options.resampling);
     if let Some(name) = &options.baseline {
         check_baseline(&lines, name)?;
@@ -98,13 +97,8 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
     let mut tables = vec![summary.table(), summary.strata(), summary.by_format()];
     tables.iter_mut().for_each(|table| name_population(table, options.population));
     let mut sentence = html::sentence(&run, &summary, &lines);
-    // Where other repositories cannot be spoken of, the sentence goes on with more sessions of these, and the headline shows them.
-    let these = match options.population == Population::Other && !summary.tells_needs() {
-        true => of_these(folder, options)?,
-        false => None,
-    };
     let headline = these.as_ref().map_or((&summary, options.population), |(summary, said)| {
-        sentence += said;
+        sentence = format!("{said} Of other repositories: {sentence}");
         (summary, Population::These)
     });
     let drawn: Vec<(&str, Option<String>)> =
@@ -112,7 +106,7 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
     let mut draft = Draft::create(out)?;
     draft.write("summary.md", summary.markdown(&sentence, &pages, (&drawn, options.png)))?;
     draft.write("columns.md", tables::summary_page::columns(&tables, &pages, &drawn))?;
-    draft.write("methods.md", paper::methods(&run, &summary))?;
+    draft.write("methods.md", paper::methods(&run, &summary, options.resampling))?;
     draft.write("summary.tex", paper::latex(&summary))?;
     let shown = html::Shown { tables: &tables, charts: &charts, sentence: &sentence };
     draft.write("report.html", html::page(&run, &summary, &shown, (folder, !options.share_safe))?)?;
@@ -156,18 +150,42 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
     Ok(Written { files, has_headline, brief, sentence, remarks: summary.remarks })
 }
 
-/// What the same run says of more sessions of its repositories, where that is something.
-fn of_these(folder: &Path, options: &Options) -> anyhow::Result<Option<(Summary, String)>> {
-    let run = load::Run::open(folder, Population::These)?;
-    let mut gathered = Gathered::with(tables::measures(), None);
-    let summary = tables::summary::summarise(&run, options.resampling, &mut gathered)?;
-    if !summary.tells_needs() {
-        return Ok(None);
-    }
-    let lines = Lines::new(&run, gathered, options.resampling);
-    let said = html::sentence(&run, &summary, &lines);
-    let said = format!(" Of more sessions of these repositories (`--population these`): {said}");
-    Ok(Some((summary, said)))
+/// What a run says, what its tables need, and, where other repositories cannot be spoken of, what it says of more sessions of
+/// these: with that the sentence goes on, and the headline shows it. The scores are read once.
+fn summarised<'c>(
+    folder: &Path,
+    run: &load::Run,
+    claims: &'c Claims,
+    options: &Options,
+) -> anyhow::Result<(Summary, Gathered<'c>, Option<(Summary, String)>)> {
+    let opened = match options.population {
+        Population::Other => Some(load::Run::open(folder, Population::These)?),
+        Population::These | Population::Corpus => None,
+    };
+    let begun = |run| (Summing::of(run, options.resampling), Gathered::with(tables::measures(), None));
+    // As long as no variant tells of other repositories.
+    let mut these = opened.as_ref().map(begun);
+    let mut gathered = Gathered::with(tables::measures(), Some(claims));
+    let mut summing = Summing::of(run, options.resampling);
+    let meter = meter(run);
+    run.scores(|batch| {
+        gathered.take(run, &batch);
+        summing.add(&batch, || meter.add(1));
+        these = these.take().filter(|_| !summing.tells_needs());
+        if let (Some((summing, gathered)), Some(run)) = (&mut these, &opened) {
+            gathered.take(run, &batch);
+            summing.add(&batch, || {});
+        }
+        Ok(())
+    })?;
+    meter.finish();
+    let these = these.filter(|(summing, _)| summing.tells_needs()).zip(opened.as_ref());
+    let these = these.map(|((summing, gathered), run)| {
+        let (summary, lines) = (summing.finish(), Lines::new(run, gathered, options.resampling));
+        let said = html::sentence(run, &summary, &lines);
+        (summary, format!("Of more sessions of these repositories (`--population these`): {said}"))
+    });
+    Ok((summing.finish(), gathered, these))
 }
 
 /// Folder of the figures beside the headline.

@@ -1,6 +1,8 @@
 //! What a paper takes from a run: `summary.tex`, a table for LaTeX (package booktabs), and `methods.md`, sentences to cite.
 
+use super::figures::charts::MARGIN;
 use super::load::Run;
+use super::statistics::bootstrap::Resampling;
 use super::statistics::estimate::Estimate;
 use super::tables::fixed;
 use super::tables::summary::{Summary, metric};
@@ -59,6 +61,9 @@ fn escaped(text: &str) -> String {
             '~' => out += "\\textasciitilde{}",
             '^' => out += "\\textasciicircum{}",
             '&' | '%' | '$' | '#' | '_' | '{' | '}' => out.extend(['\\', c]),
+            // The oldest encoding of fonts has other signs in their places.
+            '<' => out += "\\textless{}",
+            '>' => out += "\\textgreater{}",
             c => out.push(c),
         }
     }
@@ -66,7 +71,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// What was measured, of what and how, in sentences that can be cited.
-pub(super) fn methods(run: &Run, summary: &Summary) -> String {
+pub(super) fn methods(run: &Run, summary: &Summary, resampling: Resampling) -> String {
     let common = metric("need_retention_common");
     let needs = summary.main_rows().map(|row| row.estimates[common].n_items).max().unwrap_or(0);
     let n_eff = summary.main_rows().filter_map(|row| row.estimates[common].n_eff).reduce(f64::min);
@@ -80,9 +85,15 @@ pub(super) fn methods(run: &Run, summary: &Summary) -> String {
             p.name, p.fresh, p.cache_write, p.cache_read, p.output
         )
     });
+    let versions = [
+        run.semantics.map(|version| format!("semantics {version}")),
+        run.tokenizer.as_ref().map(|name| format!("tokens as `{name}` counts them")),
+    ];
+    let versions = versions.into_iter().flatten().collect::<Vec<_>>().join("; ");
+    let versions = if versions.is_empty() { versions } else { format!(" ({versions})") };
     let text = format!(
         "# Methods\n\n\
-         We replayed {} logged sessions ({}) under {} variants with trajpress {}. A variant says when the agent's context is compressed, and \
+         We replayed {} logged sessions ({}) under {} variants with trajpress {}{versions}. A variant says when the agent's context is compressed, and \
          how. No agent was run again: at every decision of a log we compare the prompt that a variant would have sent with what the logged \
          agent used next, so that figures look one step ahead under the logged policy, and none estimates how many tasks are solved.\n\n\
          *Tokens saved* is 1 - prompt tokens sent / prompt tokens with nothing compressed, over all decisions.{prices} A *need* is an atom (a \
@@ -90,14 +101,17 @@ pub(super) fn methods(run: &Run, summary: &Summary) -> String {
          in words of the user. It is *kept* if it still stands in the prompt beside words that say what it is. *Efficiency* is where the \
          kept share lies between equally many tokens of random lines (0) and of the lines that later needs ask for (1).\n\n\
          Intervals are 95 %. They leave one cluster out at a time (jackknife; Student's t with n_eff - 1 degrees of freedom, shares on the logit \
-         scale, BCa bootstrap where n_eff is 50 or more), and speak of {}: a cluster is {}. There are {needs} needs; n_eff = (sum w)^2 / sum \
+         scale, BCa bootstrap of {} resamples from seed {} where n_eff is 50 or more), and speak of {}: a cluster is {}. There are {needs} needs; n_eff = (sum w)^2 / sum \
          w^2, w a cluster's needs, is {} at the least. Shares, differences and efficiencies are given from 30 needs and n_eff 4 on. p-values of a \
-         family are adjusted by Holm's method.\n",
+         family are adjusted by Holm's method. Of a difference in needs kept {MARGIN} is the margin: a variant is called not \
+         worse where the whole interval lies above a loss of so much.\n",
         summary.n_trajectories,
         formats.join(", "),
         summary.rows.len(),
         env!("CARGO_PKG_VERSION"),
         summary.tail(),
+        resampling.resamples,
+        resampling.seed,
         summary.population.name(),
         summary.cluster(),
         n_eff.map_or_else(|| "unknown".to_owned(), |n| fixed(n, 1)),
@@ -112,8 +126,8 @@ mod tests {
     #[test]
     fn labels_print_as_they_are() {
         assert_eq!(
-            escaped("mask(keep_last=10) @ 50 % & ~\\x{}"),
-            "mask(keep\\_last=10) @ 50 \\% \\& \\textasciitilde{}\\textbackslash{}x\\{\\}"
+            escaped("mask(keep_last=10) @ 50 % & ~\\x{} < 3"),
+            "mask(keep\\_last=10) @ 50 \\% \\& \\textasciitilde{}\\textbackslash{}x\\{\\} \\textless{} 3"
         );
     }
 

@@ -69,7 +69,7 @@ pub fn sessions(folder: &Path, name: Option<&str>) -> anyhow::Result<Sessions> {
             (session.format, session.turns, session.task) = (row.format, row.n_turns, row.task_id);
         }
     }
-    run.scores(|batch| {
+    run.scores_of(Some(&[NEED_RETENTION.name]), |batch| {
         for (_, scores) in batch.into_iter().filter(|(i, _)| *i == chosen) {
             let common = Sets::of(&scores).common;
             for score in scores.get(&(NEED_RETENTION.name.to_owned(), common)).into_iter().flatten() {

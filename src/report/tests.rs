@@ -229,7 +229,13 @@ fn bridge_mode_stands_apart() {
         assert_eq!(line.split(',').nth(column), Some(if bridge { "true" } else { "false" }), "{line}");
     }
     let run = load::Run::open(dir.path(), Population::Other).unwrap();
-    let points = tables::summary::summarise(&run, RESAMPLING, &mut Gathered::default()).unwrap().points();
+    let mut summing = Summing::of(&run, RESAMPLING);
+    run.scores(|batch| {
+        summing.add(&batch, || {});
+        Ok(())
+    })
+    .unwrap();
+    let points = summing.finish().points();
     assert!(points.iter().all(|p| !p.label.contains("logged")));
     assert_eq!(points.len(), 5);
 }

@@ -69,7 +69,21 @@ fn the_worst_events_are_those_of_all_sessions() {
     let (events, replayed) = within(1_000);
     assert_eq!(events, [9, 8, 7, 4, 4, 3], "the last one is of another format");
     assert_eq!(replayed, (0..=11).chain([13]).collect::<Vec<_>>());
-    // Eight, and the steps of three more; another format has its event all the same.
+    // Five, and the steps of six more; another format has its event all the same.
     assert_eq!(within(110).1, (0..11).chain([13]).collect::<Vec<_>>());
-    assert_eq!(within(0).1, (0..8).chain([13]).collect::<Vec<_>>());
+    assert_eq!(within(0).1, (0..5).chain([13]).collect::<Vec<_>>());
+}
+
+/// Long sessions lose more in all, and less at a time: a short one that lost nearly as much is looked at before them.
+#[test]
+fn what_is_lost_a_step_says_where_to_look() {
+    let session = |index: usize, lost: u64, n_steps: u64| Session { lost, index, format: "mini", n_steps };
+    let sessions: Vec<Session> = (0..6).map(|i| session(i, 50, 1_000)).chain([session(6, 20, 50)]).collect();
+    let mut replayed = Vec::new();
+    let replay = |session: &Session| {
+        replayed.push(session.index);
+        if session.index == 6 { vec![20] } else { vec![2; 25] }
+    };
+    assert_eq!(worst_events(&sessions, 0, replay, |lost| *lost)[0], 20);
+    assert_eq!(replayed, [6, 0, 1, 2, 3]);
 }

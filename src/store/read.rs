@@ -12,8 +12,8 @@ use arrow::datatypes::Schema;
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
-    ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowFilter,
-    RowSelection,
+    ArrowPredicate, ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions,
+    ParquetRecordBatchReaderBuilder, RowFilter, RowSelection,
 };
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
@@ -209,11 +209,11 @@ pub fn columns<R: Row>(
     Ok(())
 }
 
-/// The same, of the rows alone that have one of these texts in a column: of the others that column is all that is decoded.
+/// The same, of the rows alone that have one of these texts in each of these columns: of the others these are all that is decoded.
 pub fn columns_of<R: Row>(
     path: &Path,
     names: &[&str],
-    (column, wanted): (&str, &[&str]),
+    wanted: &[(&str, &[&str])],
     mut each: impl FnMut(RecordBatch) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let reader = TableReader::<R>::open(path)?;
@@ -221,25 +221,28 @@ pub fn columns_of<R: Row>(
     let rows = batch_rows(reader.metadata.metadata(), &(0..groups).collect::<Vec<_>>());
     let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(reader.file, reader.metadata);
     let mask = |names: &[&str]| ProjectionMask::columns(builder.parquet_schema(), names.iter().copied());
-    let wanted: HashSet<String> = wanted.iter().map(|text| (*text).to_owned()).collect();
-    let is_wanted = move |batch: RecordBatch| {
-        let texts = batch.column(0).as_string::<i32>();
-        // Rows of one text stand together.
-        let (mut last, mut is) = (None, false);
-        let one = |text: Option<&str>| {
-            if last.as_deref() != text {
-                (last, is) = (text.map(str::to_owned), text.is_some_and(|text| wanted.contains(text)));
-            }
-            Some(is)
-        };
-        Ok(texts.iter().map(one).collect::<BooleanArray>())
-    };
-    let filter = RowFilter::new(vec![Box::new(ArrowPredicateFn::new(mask(&[column]), is_wanted))]);
-    let names = mask(names);
+    let filter = wanted.iter().map(|(column, texts)| -> Box<dyn ArrowPredicate> {
+        let texts: HashSet<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+        Box::new(ArrowPredicateFn::new(mask(&[column]), move |batch| Ok(is_one_of(&batch, &texts))))
+    });
+    let (names, filter) = (mask(names), RowFilter::new(filter.collect()));
     for batch in builder.with_batch_size(rows).with_projection(names).with_row_filter(filter).build()? {
         each(batch.with_context(|| format!("{} ends in the middle", path.display()))?)?;
     }
     Ok(())
+}
+
+/// Which rows have one of these texts in the first column.
+fn is_one_of(rows: &RecordBatch, texts: &HashSet<String>) -> BooleanArray {
+    // Rows of one text stand together.
+    let (mut last, mut is) = (None, false);
+    let one = |text: Option<&str>| {
+        if last.as_deref() != text {
+            (last, is) = (text.map(str::to_owned), text.is_some_and(|text| texts.contains(text)));
+        }
+        Some(is)
+    };
+    rows.column(0).as_string::<i32>().iter().map(one).collect()
 }
 
 /// Rows that are read at a time: one, where a column of the row groups holds more text than a batch may.

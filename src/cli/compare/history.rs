@@ -21,6 +21,16 @@ struct Night {
     /// Variants that the gate held and that were there no more.
     #[serde(default)]
     gone: Vec<String>,
+    /// Variants that were not there before.
+    #[serde(default)]
+    new: Vec<Began>,
+}
+
+#[derive(Deserialize)]
+struct Began {
+    variant: String,
+    score: String,
+    now: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -101,6 +111,10 @@ fn told(name: &str, night: Option<&Night>) -> [String; 6] {
 fn history(nights: Vec<String>, compared: &[Option<Night>]) -> History {
     let mut lines: BTreeMap<(&str, &str), Vec<Point>> = BTreeMap::new();
     for (i, night) in compared.iter().enumerate() {
+        for new in night.iter().flat_map(|night| &night.new) {
+            let points = lines.entry((&new.score, &new.variant)).or_default();
+            points.extend(new.now.map(|value| Point { night: i, value, gate: None, worse: false }));
+        }
         for row in night.iter().flat_map(|night| &night.rows) {
             // What was before is a point of the variant that it was, which is another line where that was called or set otherwise.
             let before = row.variant_before.as_ref().unwrap_or(&row.variant);
@@ -145,7 +159,7 @@ mod tests {
             now: Some(now),
             answer: "not_worse".to_owned(),
         };
-        let night = |row: Row| Some(Night { rows: vec![row], gone: Vec::new() });
+        let night = |row: Row| Some(Night { rows: vec![row], gone: Vec::new(), new: Vec::new() });
         let points = |compared: &[Option<Night>]| {
             let nights = (1..=compared.len()).map(|n| format!("2026-01-0{n}-030000")).collect();
             let of = |line: &Line| {
@@ -161,5 +175,11 @@ mod tests {
         assert_eq!(points(&two), expected(&[(0, 0.9), (1, 0.8)], &[(2, 0.5)]));
         // On the first night that was compared it is the name of before that has the value of before.
         assert_eq!(points(&[None, night(row("b", Some("a"), 0.8, 0.5))]), expected(&[(0, 0.8)], &[(1, 0.5)]));
+        // A variant that is new begins on its first night.
+        let new = Began { variant: "b".to_owned(), score: "need_retention".to_owned(), now: Some(0.7) };
+        let came = Night { rows: vec![row("a", None, 0.9, 0.8)], gone: Vec::new(), new: vec![new] };
+        let later = Night { rows: vec![row("b", None, 0.7, 0.6)], gone: Vec::new(), new: Vec::new() };
+        let b = [(1, 0.7), (2, 0.6)];
+        assert_eq!(points(&[None, Some(came), Some(later)]), expected(&[(0, 0.9), (1, 0.8)], &b));
     }
 }

@@ -12,6 +12,7 @@ use crate::export::words::Words;
 use crate::showcase;
 use crate::store::ShowcaseRow;
 use crate::text::escape;
+use crate::text::redact::Searched;
 
 /// In lines this wide a block stands beside what took its place.
 pub(super) const WIDE: usize = 100;
@@ -23,7 +24,8 @@ pub(super) fn show(
     most: usize,
     output: Output,
 ) -> anyhow::Result<ExitStatus> {
-    let rows = showcase::rows("", of.log(), &of.events, raw).into_iter().next();
+    let rows =
+        showcase::rows("", of.log(), &of.events, (!raw).then(Searched::default).as_ref()).into_iter().next();
     let Some((account, rows)) = of.events.first().zip(rows) else {
         return Ok(ExitStatus::Failed);
     };

@@ -120,7 +120,7 @@ impl Session for Calls {
         let tools = asked.tools.or(row.tools).map(|tools| tools.get().to_owned());
         let model = model.or(asked.model).or(row.model);
         let tools = tools.filter(|tools| tools.len() > 4);
-        self.prompts.call(PromptCall { tools, marks: &marks, take, reply, model });
+        self.prompts.call(PromptCall { tools, marks: &marks, take, reply, model, resized: [None; 2] });
         Ok(())
     }
 

@@ -2,8 +2,9 @@
 //!
 //! - Sessions are paired by their `source_key`; one whose content is another in the two runs has grown, and is left out of the
 //!   differences: they would be those of the log. A key that stands twice in a run pairs where the content is the same.
-//! - Variants are paired by their label without the seed; replicates by seed are one. What is left of a strategy under a trigger, one
-//!   on each side, is one variant whose settings changed.
+//! - Variants are paired by what they are set to, however they are called (a label says what tells a variant from the others of its
+//!   run), else by their label without the seed; replicates by seed are one. What is left of a strategy under a trigger, one on
+//!   each side, is one variant whose settings changed.
 //! - difference = pooled score in the new run - pooled score in the base, over the sessions that both were scored on; its
 //!   interval leaves the same clusters out of both ([`super::statistics::inference`]).
 //! - What the runs must have in common (versions of tables, scores and annotation, tokenizer, weights of models) is looked at
@@ -27,6 +28,8 @@ use super::statistics::bootstrap::Resampling;
 use super::statistics::estimate::Estimate;
 use super::statistics::inference::Resampled;
 use super::tables::differences;
+use crate::scores::money::TOKEN_SAVINGS;
+use crate::scores::retention::NEED_RETENTION;
 use gate::{Answer, Asked, Gate, Rule};
 
 /// How two runs are compared.
@@ -44,10 +47,14 @@ pub struct Compared {
     /// Labels that one of them has alone.
     pub only_base: Vec<String>,
     pub only_new: Vec<String>,
+    /// What the gate asks about, of those that it means, over all sessions: with it a history begins.
+    pub began: Vec<Began>,
     /// Of those in the base alone the ones that the gate holds.
     pub gone: Vec<String>,
     /// Variants whose parameters are others now, under one label or not.
     pub changed: Vec<String>,
+    /// Variants whose seeds are others now, and nothing else.
+    pub reseeded: Vec<String>,
     /// By rule, then by label.
     pub rows: Vec<Row>,
     /// What several seeds of a variant give for a rule's score on the same logs.
@@ -122,6 +129,14 @@ impl Row {
     }
 }
 
+/// The first value of a variant that is new.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Began {
+    pub score: &'static str,
+    pub variant: String,
+    pub now: Option<f64>,
+}
+
 /// A sampled variant under its seeds, on the same logs.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Seeds {
@@ -148,7 +163,8 @@ impl Compared {
 /// Compares the run in `new` with that in `base`.
 pub fn compare(base: &Path, new: &Path, options: &Options) -> anyhow::Result<Compared> {
     same::check(base, new, &options.gate)?;
-    let (base, new) = (Read::open(base, options)?, Read::open(new, options)?);
+    let (base, new) = rayon::join(|| Read::open(base, options), || Read::open(new, options));
+    let (base, new) = (base?, new?);
     let (sessions, to) = pair(&base.run.trajectories, &new.run.trajectories);
     anyhow::ensure!(
         sessions.paired > 0,
@@ -162,19 +178,22 @@ pub fn compare(base: &Path, new: &Path, options: &Options) -> anyhow::Result<Com
     let before = base.lines.all.into_iter().map(|line| line.onto(&to, n_trajectories));
     let before: BTreeMap<String, Line> = before.map(|line| (line.label.clone(), line)).collect();
     let lines = new.lines;
-    let is_in_new = |label: &String| lines.all.iter().any(|line| line.label == *label);
-    let (mut pairs, mut came, mut changed) = (Vec::new(), Vec::new(), Vec::new());
-    for line in &lines.all {
-        match before.get(&line.label) {
+    let (mut pairs, mut came, mut changed, mut reseeded) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (line, other) in lines.all.iter().zip(paired(&before, &lines.all)) {
+        match other {
             None => came.push(line),
             Some(other) => {
                 let [there, here] = [(&base.run, other), (&new.run, line)].map(|(run, line)| id(run, line));
-                changed.extend(same::other_settings(other, line, there == here));
+                match there != here && same::is_set_alike(other, line) && other.seeds != line.seeds {
+                    true => reseeded.push(line.label.clone()),
+                    false => changed.extend(same::other_settings(other, line, there == here)),
+                }
                 pairs.push((other, line));
             }
         }
     }
-    let mut gone: Vec<&Line> = before.values().filter(|line| !is_in_new(&line.label)).collect();
+    let is_paired = |line: &&Line| pairs.iter().any(|(other, _)| other.label == line.label);
+    let mut gone: Vec<&Line> = before.values().filter(|line| !is_paired(line)).collect();
     let followed = followed(&gone, &came);
     for &(old, new) in &followed {
         changed.push(format!("`{}` before, `{}` now", old.label, new.label));
@@ -212,12 +231,40 @@ pub fn compare(base: &Path, new: &Path, options: &Options) -> anyhow::Result<Com
         gone: gone.iter().filter(|line| is_held(line)).map(|line| line.label.clone()).collect(),
         only_base: gone.iter().map(|line| line.label.clone()).collect(),
         only_new: came.iter().map(|line| line.label.clone()).collect(),
+        began: began(rules, &came, &lines),
         changed,
+        reseeded,
         rows,
         seeds: rules.iter().flat_map(|rule| noise::seeds(&lines, rule.score.name)).collect(),
         population: options.population.name(),
         cluster: options.population.cluster(),
     })
+}
+
+/// The values of variants that are new, under the rules that mean them.
+fn began(rules: &[Rule], came: &[&Line], lines: &Lines) -> Vec<Began> {
+    let of = |rule: &Rule, line: &Line| Began {
+        score: rule.score.name,
+        variant: line.label.clone(),
+        now: lines.series(line, rule.score.name, None).estimate().value,
+    };
+    let is_meant = |rule: &Rule, line: &Line| rule.is_of(&line.label, &line.strategy, is_choice(line));
+    let of_rule = |rule| came.iter().filter(move |line| is_meant(rule, line)).map(move |line| of(rule, line));
+    rules.iter().flat_map(of_rule).collect()
+}
+
+/// Of each of these variants what it was before, by label: of those set alike the one of its label, or the only one; else what had
+/// its label and is set like none of these.
+fn paired<'a>(before: &'a BTreeMap<String, Line>, lines: &[Line]) -> Vec<Option<&'a Line>> {
+    let alike = |line: &Line| -> Option<&'a Line> {
+        let mut alike = before.values().filter(|other| same::is_set_alike(other, line));
+        let named = before.get(&line.label).filter(|other| same::is_set_alike(other, line));
+        named.or_else(|| alike.next().filter(|_| alike.next().is_none()))
+    };
+    let found: Vec<Option<&Line>> = lines.iter().map(alike).collect();
+    let is_free = |line: &&Line| found.iter().flatten().all(|other| other.label != line.label);
+    let of_label = |line: &Line| before.get(&line.label).filter(is_free);
+    lines.iter().zip(&found).map(|(line, found)| found.or_else(|| of_label(line))).collect()
 }
 
 /// Of variants that only one run has: the one of a strategy, trigger and model that is gone, with the one that came.
@@ -251,7 +298,11 @@ impl Read {
         let run = Run::open(folder, options.population)?;
         let measures = options.gate.rules.iter().map(|rule| Measure::of(rule.score)).collect();
         let mut gathered = Gathered::with(measures, None);
-        run.scores(|batch| {
+        // Needs tell the tails, and tokens which sessions were scored at all.
+        let beside = [NEED_RETENTION.name, TOKEN_SAVINGS.name];
+        let metrics: Vec<&str> =
+            options.gate.rules.iter().map(|rule| rule.score.name).chain(beside).collect();
+        run.scores_of(Some(&metrics), |batch| {
             gathered.take(&run, &batch);
             Ok(())
         })?;
@@ -306,7 +357,7 @@ struct Beside<'a> {
 impl<'a> Beside<'a> {
     /// None where the rule does not mean the variant, or it lacks the score.
     fn of(rule: &'a Rule, base: &'a Line, new: &'a Line, lines: &Lines) -> Option<Self> {
-        if !rule.is_of(&new.label, &new.strategy, is_choice(new)) {
+        if ![base, new].iter().any(|line| rule.is_of(&line.label, &line.strategy, is_choice(new))) {
             return None;
         }
         let both = lines.shared(&[base, new]);

@@ -71,7 +71,13 @@ fn manifest(run: &Path) -> anyhow::Result<Value> {
     serde_json::from_slice(&text).with_context(|| format!("{} is damaged", path.display()))
 }
 
-/// What a variant of one label was set to in two runs, if that differs; `is_same_id` says whether its ids are the same.
+/// Whether two variants differ in nothing that is set, but for their seeds.
+pub(super) fn is_set_alike(a: &Line, b: &Line) -> bool {
+    let of = |line: &Line| (line.params.clone(), line.trigger_params.clone(), line.model.clone());
+    (&a.strategy, &a.trigger_name) == (&b.strategy, &b.trigger_name) && of(a) == of(b)
+}
+
+/// What a variant was set to in the base, if that differs; `is_same_id` says whether its ids are the same.
 pub(super) fn other_settings(base: &Line, new: &Line, is_same_id: bool) -> Option<String> {
     let of = |line: &Line| format!("{}; {}", settings(&line.params), settings(&line.trigger_params));
     let (before, after) = (of(base), of(new));

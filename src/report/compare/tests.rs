@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::report::statistics::synthetic::{Spec, TINY, write_run};
-use crate::store::{TableWriter, TrajectoryRow};
+use crate::store::{CellRow, ScoreRow, TableWriter, TrajectoryRow, VariantRow};
 
 const SESSIONS: usize = 60;
 
@@ -61,7 +61,7 @@ fn what_was_worsened_is_found_and_nothing_else() {
 fn sessions_pair_by_their_key() {
     let (base, new) = (run(&TINY, SESSIONS), run(&TINY, SESSIONS + 4));
     // Session 3 has grown; session 5 has another key now.
-    change(&new, |row| match row.source_key.as_str() {
+    change(&new, |row: &mut TrajectoryRow| match row.source_key.as_str() {
         "session 3" => "grown".clone_into(&mut row.content),
         "session 5" => "another".clone_into(&mut row.source_key),
         _ => {}
@@ -175,7 +175,7 @@ fn variants_that_are_gone_fail_the_gate_unless_it_lets_them_go() {
 #[test]
 fn runs_without_a_common_session_are_told() {
     let (base, new) = (run(&TINY, 20), run(&TINY, 20));
-    change(&new, |row| row.source_key.push('x'));
+    change(&new, |row: &mut TrajectoryRow| row.source_key.push('x'));
     insta::assert_snapshot!(compare(base.path(), new.path(), &options()).unwrap_err());
 }
 
@@ -222,11 +222,46 @@ fn simulated(night: u64, loss: f64) -> Answer {
 }
 
 /// Changes the sessions of a run.
-fn change(run: &tempfile::TempDir, mut to: impl FnMut(&mut TrajectoryRow)) {
-    let path = run.path().join("trajectories.parquet");
-    let mut rows: Vec<TrajectoryRow> = crate::store::read(&path).unwrap();
+fn change<R: crate::store::Row>(run: &tempfile::TempDir, mut to: impl FnMut(&mut R)) {
+    let path = run.path().join(format!("{}.parquet", R::TABLE));
+    let mut rows: Vec<R> = crate::store::read(&path).unwrap();
     rows.iter_mut().for_each(&mut to);
     let mut writer = TableWriter::create(&path, 1 << 20).unwrap();
     writer.push(rows).unwrap();
     writer.finish().unwrap();
+}
+
+/// A label says what tells a variant from the others of its run: another neighbour is no other variant, and no variant that is gone.
+#[test]
+fn a_variant_that_is_called_another_name_for_its_neighbours_is_the_same() {
+    let line = |label: &str, n: u64| {
+        let mut line = Line::by_hand(label, &[("need_retention", &[(1.0, 1.0)][..])]);
+        line.trigger_params = [("n".to_owned(), n.into())].into_iter().collect();
+        line
+    };
+    let before = [line("mask @ turns(n=1)", 1), line("mask @ turns(n=7)", 7)];
+    let before: BTreeMap<String, Line> = before.into_iter().map(|line| (line.label.clone(), line)).collect();
+    let now =
+        [line("mask @ turns(n=1,keep=0)", 1), line("mask @ turns(n=7)", 8), line("mask @ turns(n=9)", 9)];
+    let pairs: Vec<_> =
+        paired(&before, &now).into_iter().map(|of| of.map(|line| line.label.as_str())).collect();
+    assert_eq!(pairs, [Some("mask @ turns(n=1)"), Some("mask @ turns(n=7)"), None]);
+    // Where it was set to what another is now, its label is no reason.
+    let now = [line("mask @ turns(n=7)", 1), line("mask @ turns(n=1)", 5)];
+    let pairs: Vec<_> =
+        paired(&before, &now).into_iter().map(|of| of.map(|line| line.label.as_str())).collect();
+    assert_eq!(pairs, [Some("mask @ turns(n=1)"), None]);
+}
+
+/// The seed is part of a variant's id: another one is told in a line, and not as another policy of each.
+#[test]
+fn another_seed_is_no_other_policy() {
+    let (base, new) = (run(&TINY, SESSIONS), run(&TINY, SESSIONS));
+    let other = |id: &str| format!("f{}", &id[1..]);
+    change(&new, |row: &mut VariantRow| (row.seed, row.variant) = (4, other(&row.variant)));
+    change(&new, |row: &mut CellRow| row.variant = other(&row.variant).into());
+    change(&new, |row: &mut ScoreRow| row.variant = other(&row.variant).into());
+    let compared = of(&base, &new);
+    assert_eq!((compared.changed.len(), compared.reseeded.len()), (0, TINY.len()));
+    assert!(compared.gone.is_empty() && compared.began.is_empty());
 }

@@ -270,7 +270,8 @@ pub(super) fn sentence(run: &Run, summary: &Summary, lines: &Lines) -> String {
         _ => String::new(),
     };
     let Some(best) = choices.iter().filter(told).max_by(|a, b| both(a).total_cmp(&both(b))) else {
-        let Some(most) = choices.iter().max_by(|a, b| of(a, saved).total_cmp(&of(b, saved))) else {
+        let counted = |row: &VariantSummary| of(row, saved) + summary.kept_share(row).unwrap_or(0.0);
+        let Some(most) = choices.iter().max_by(|a, b| counted(a).total_cmp(&counted(b))) else {
             return "No variant sent fewer tokens than the logs.".to_owned();
         };
         let lost = &most.estimates[kept];

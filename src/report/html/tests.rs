@@ -187,12 +187,27 @@ fn few_repositories_are_told_what_holds_for_them() {
     write_run(dir.path(), &TINY, 60, 2);
     let told = data(&page_in(dir.path(), false));
     let sentence = told["sentence"].as_str().unwrap();
-    let (other, these) = sentence.split_once(" Of more sessions of these repositories").unwrap();
+    let (these, other) = sentence.split_once(" Of other repositories: ").unwrap();
+    assert!(
+        these.starts_with("Of more sessions of these repositories (`--population these`): "),
+        "{sentence}"
+    );
     assert!(other.contains("too few independent sources"), "{sentence}");
     assert!(these.contains("`truncate(last=5) @ turns(n=10)` sends") && these.contains('['), "{sentence}");
     // So does the headline figure, which would have no point else.
     let svg = std::fs::read_to_string(dir.path().join("out/retention_savings.svg")).unwrap();
     assert!(svg.contains("these repositories") && svg.contains("truncate(last=5)"), "{svg}");
+}
+
+/// Without a share counts say which is the best: variants stand as they do where the same sessions are of many repositories.
+#[test]
+fn few_repositories_have_the_best_first() {
+    let order = |n_repositories| {
+        let dir = tempfile::tempdir().unwrap();
+        write_run(dir.path(), &GRID, 60, n_repositories);
+        data(&page_in(dir.path(), false))["order"].clone()
+    };
+    assert_eq!(order(2), order(12));
 }
 
 /// The page has the order of summary.md, and the looks of the figures.

@@ -15,8 +15,8 @@ use crate::store::{self, Row};
 
 use super::file;
 
-/// Rows of scores held in memory at once.
-pub(super) const BATCH_ROWS: usize = 1_000_000;
+/// Rows of scores of a batch; two are in memory, one that is used and one that is read.
+pub(super) const BATCH_ROWS: usize = 500_000;
 
 /// These columns of a table, whole.
 pub(super) fn frame<R: Row>(folder: &Path, columns: &[&str]) -> anyhow::Result<DataFrame> {

@@ -32,12 +32,24 @@ pub(super) struct Grouped<'a> {
     first: usize,
     /// Sessions that each trajectory stands for.
     weights: &'a [f64],
-    /// Place of a metric's stratum, as rows spell it.
-    places: HashMap<String, HashMap<String, usize>>,
+    /// What rows name, as they spell it, and where each stands there.
+    spelled: Vec<Spelled>,
+    numbers: HashMap<String, HashMap<String, usize>>,
+    /// Which of these the row before named.
+    last: usize,
     /// Metric and canonical stratum of each place.
     names: Vec<(String, String)>,
     /// By variant, then by place.
     series: Vec<Vec<Vec<Score>>>,
+}
+
+/// A metric's stratum as rows spell it.
+struct Spelled {
+    metric: String,
+    stratum: String,
+    place: usize,
+    /// What was named after it the last time: cells name the same in one order, so that it needs no search.
+    next: usize,
 }
 
 impl<'a> Grouped<'a> {
@@ -45,7 +57,9 @@ impl<'a> Grouped<'a> {
         Grouped {
             first,
             weights,
-            places: HashMap::new(),
+            spelled: Vec::new(),
+            numbers: HashMap::new(),
+            last: 0,
             names: Vec::new(),
             series: vec![Vec::new(); n_variants],
         }
@@ -106,16 +120,30 @@ impl<'a> Grouped<'a> {
     }
 
     fn place(&mut self, metric: &str, stratum: &str) -> usize {
-        if let Some(place) = self.places.get(metric).and_then(|of| of.get(stratum)) {
-            return *place;
+        let expected = self.spelled.get(self.last).map_or(0, |last| last.next);
+        let is_next = |s: &Spelled| s.metric == metric && s.stratum == stratum;
+        let number = match self.spelled.get(expected).is_some_and(is_next) {
+            true => expected,
+            false => self.number(metric, stratum),
+        };
+        self.spelled[self.last].next = number;
+        self.last = number;
+        self.spelled[number].place
+    }
+
+    fn number(&mut self, metric: &str, stratum: &str) -> usize {
+        if let Some(number) = self.numbers.get(metric).and_then(|of| of.get(stratum)) {
+            return *number;
         }
         let name = (metric.to_owned(), Stratum::parse(stratum).to_string());
         let place = self.names.iter().position(|known| *known == name).unwrap_or_else(|| {
             self.names.push(name);
             self.names.len() - 1
         });
-        self.places.entry(metric.to_owned()).or_default().insert(stratum.to_owned(), place);
-        place
+        let number = self.spelled.len();
+        self.numbers.entry(metric.to_owned()).or_default().insert(stratum.to_owned(), number);
+        self.spelled.push(Spelled { metric: metric.to_owned(), stratum: stratum.to_owned(), place, next: 0 });
+        number
     }
 
     pub(super) fn finish(self) -> Vec<(usize, VariantScores)> {

@@ -195,17 +195,23 @@ pub(crate) fn percentile_estimate(value: f64, draws: &[f64]) -> Estimate {
 
 /// The BCa interval of a value; an error where too many draws are undefined.
 pub(crate) fn interval(value: f64, draws: &[f64], jackknife: &[f64]) -> Result<(f64, f64), String> {
-    Ok(bca(value, &defined(draws)?, jackknife))
+    Ok(bca(value, &mut finite(draws)?, jackknife))
 }
 
 /// The resampled values in order; an error where too many are undefined.
 pub(crate) fn defined(draws: &[f64]) -> Result<Vec<f64>, String> {
-    let mut kept: Vec<f64> = draws.iter().copied().filter(|d| d.is_finite()).collect();
+    let mut kept = finite(draws)?;
+    kept.sort_by(f64::total_cmp);
+    Ok(kept)
+}
+
+/// The same as they come, for what needs no order.
+pub(crate) fn finite(draws: &[f64]) -> Result<Vec<f64>, String> {
+    let kept: Vec<f64> = draws.iter().copied().filter(|d| d.is_finite()).collect();
     let undefined = draws.len() - kept.len();
     if kept.is_empty() || undefined as f64 > UNDEFINED_SHARE * draws.len() as f64 {
         return Err(format!("undefined in {undefined} of {} resamples", draws.len()));
     }
-    kept.sort_by(f64::total_cmp);
     Ok(kept)
 }
 
@@ -247,8 +253,8 @@ pub(crate) fn p_value(value: f64, draws: &[f64], jackknife: &[f64]) -> Option<f6
     Some((2.0 * low.min(high)).clamp(MIN_P, 1.0))
 }
 
-/// The BCa interval of `value` from the sorted resampled values and the jackknife's values.
-fn bca(value: f64, draws: &[f64], jackknife: &[f64]) -> (f64, f64) {
+/// The BCa interval of `value` from the resampled values and the jackknife's values.
+fn bca(value: f64, draws: &mut [f64], jackknife: &[f64]) -> (f64, f64) {
     let bias = bias(value, draws);
     let acceleration = acceleration(jackknife);
     let level = |tail: f64| {
@@ -257,16 +263,16 @@ fn bca(value: f64, draws: &[f64], jackknife: &[f64]) -> (f64, f64) {
         // Past the pole the corrected level has run off the scale.
         if shrink <= 0.0 { f64::from(u8::from(z > 0.0)) } else { normal_cdf(bias + z / shrink) }
     };
-    (percentile(draws, level(0.025)), percentile(draws, level(0.975)))
+    [0.025, 0.975].map(|tail| selected(draws, level(tail))).into()
 }
 
-/// How far the value stands from the middle of the sorted resampled ones, as a normal quantile.
+/// How far the value stands from the middle of the resampled ones, as a normal quantile.
 fn bias(value: f64, draws: &[f64]) -> f64 {
     let n = draws.len() as f64;
     // Rounding differs between orders of summation; ties must count as ties.
     let slack = SAME * value.abs().max(1e-300);
-    let below = draws.partition_point(|&d| d < value - slack) as f64;
-    let not_above = draws.partition_point(|&d| d <= value + slack) as f64;
+    let below = draws.iter().filter(|d| **d < value - slack).count() as f64;
+    let not_above = draws.iter().filter(|d| **d <= value + slack).count() as f64;
     // Kept off 0 and 1, where the correction would be infinite.
     normal_quantile(((below + not_above) / (2.0 * n)).clamp(0.5 / n, 1.0 - 0.5 / n))
 }
@@ -283,6 +289,14 @@ fn acceleration(jackknife: &[f64]) -> f64 {
         cubes += d * d * d;
     }
     if squares > 1e-30 { cubes / (6.0 * squares.powf(1.5)) } else { 0.0 }
+}
+
+/// The same of values in any order, which are put into another: two of them are asked for, and sorting would take longer.
+fn selected(values: &mut [f64], share: f64) -> f64 {
+    let at = share.clamp(0.0, 1.0) * (values.len() - 1) as f64;
+    let (_, &mut low, above) = values.select_nth_unstable_by(at.floor() as usize, f64::total_cmp);
+    let high = above.iter().copied().min_by(f64::total_cmp).unwrap_or(low);
+    low + (high - low) * (at - at.floor())
 }
 
 /// The quantile at `share` of sorted values, linear between neighbours.
@@ -371,7 +385,9 @@ mod tests {
         draws.sort_by(f64::total_cmp);
         let jackknife: Vec<f64> = (0..15).map(|i| 0.5 + 0.01 * f64::from((i * i) % 7)).collect();
         close(acceleration(&jackknife), -0.015_597_044_303_207_417, 1e-12);
-        let (lo, hi) = bca(0.57, &draws, &jackknife);
+        // In whatever order they come.
+        draws.reverse();
+        let (lo, hi) = bca(0.57, &mut draws, &jackknife);
         close(lo, 0.329_398_748_102_859_85, 1e-12);
         close(hi, 0.832_907_436_342_121_9, 1e-12);
     }

@@ -185,9 +185,19 @@ impl Resampled {
         }
     }
 
-    /// Whether draws would be used: they cost a hundred times as much as the rest.
+    /// Whether draws may be used: they cost a hundred times as much as the rest.
     pub(crate) fn wants_draws(&self) -> bool {
         self.n_eff >= MANY
+    }
+
+    /// Whether they would be, by all else that is known: not of what is below the minimum, or where all clusters agree.
+    pub(super) fn uses_draws(&self) -> bool {
+        let value = self.value.filter(|_| self.wants_draws() && self.lacking().is_none());
+        match value.map(|value| self.spread(value)) {
+            Some(Ok(Spread::Logit(_) | Spread::Log(_) | Spread::Bca)) => true,
+            Some(Ok(Spread::Plain(se))) => se > 0.0,
+            Some(Ok(Spread::Wilson) | Err(_)) | None => false,
+        }
     }
 
     /// A weighted sum of statistics of the same clusters and draws, undefined where one of them is.
@@ -310,7 +320,7 @@ impl Resampled {
         match self.scale {
             Scale::Share if agree || !inside => Ok(Spread::Wilson),
             _ if agree => Err(format!("{ALIKE}: no spread to tell an interval from")),
-            _ if self.wants_draws() && bootstrap::defined(&self.draws).is_ok() => Ok(Spread::Bca),
+            _ if self.wants_draws() && bootstrap::finite(&self.draws).is_ok() => Ok(Spread::Bca),
             Scale::Share => Ok(Spread::Logit(se / (value * (1.0 - value)))),
             Scale::Count if value > SAME => Ok(Spread::Log(se / value)),
             _ => Ok(Spread::Plain(se)),

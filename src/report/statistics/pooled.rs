@@ -4,8 +4,9 @@
 //! defined. All statistics are functions of such sums, see [`super::inference`].
 
 use super::estimate::ratio;
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::bootstrap::{Drawn, Resampling};
@@ -95,6 +96,16 @@ impl Score {
         self.lost_of().0
     }
 
+    /// What it adds to the sums of all fields; 0 of what is not there.
+    fn all_terms(&self) -> Terms {
+        let of = |x: Option<f64>| x.unwrap_or(0.0) * self.weight;
+        let [value, floor, ceiling] = [self.value, self.floor, self.ceiling].map(of);
+        [
+            [value, value - floor, ceiling - floor, self.weight],
+            [floor, ceiling, of(self.atom_bag), of(self.chance)],
+        ]
+    }
+
     /// Top and bottom of what a row adds to the pooled value of a field.
     pub(crate) fn terms(&self, field: Field) -> Option<[f64; 2]> {
         let w = self.weight;
@@ -134,72 +145,127 @@ pub(crate) struct Scores<'a> {
     /// Trajectories that count; all where `None`.
     pub(crate) only: Option<&'a [bool]>,
     pub(crate) resampling: Resampling,
+    pub(crate) memo: &'a Memo,
 }
 
+/// Sums that several columns are made of, by metric and stratum.
+#[derive(Default)]
+pub(crate) struct Memo(RefCell<BTreeMap<(String, String), Rc<Summed>>>);
+
+/// Terms of a row. Those of a half are drawn together, as they are asked for together: a draw costs more than a sum.
+type Terms = [[f64; HALF]; 2];
+const HALF: usize = 4;
+
+/// Half and place of a term.
+type At = (usize, usize);
+const VALUE: At = (0, 0);
+const GAIN: At = (0, 1);
+const ROOM: At = (0, 2);
+const WEIGHT: At = (0, 3);
+const FLOOR: At = (1, 0);
+const CEILING: At = (1, 1);
+const ATOM_BAG: At = (1, 2);
+const CHANCE: At = (1, 3);
+
 /// Sums of terms by cluster, and their resamples once somebody asks.
-struct Summed<const K: usize> {
-    clusters: Vec<[f64; K]>,
+struct Summed {
+    clusters: Vec<Terms>,
     from: Arc<[DrawnFrom]>,
     n_items: u64,
     n_kept: Option<u64>,
     n_trajectories: usize,
-    drawn: OnceCell<Vec<[f64; K]>>,
+    drawn: [OnceCell<Vec<[f64; HALF]>>; 2],
+}
+
+/// A score in a stratum: the rows that count and have a weight, and the sums of those with a value, which its fields share.
+pub(crate) struct Pool<'a> {
+    of: &'a Scores<'a>,
+    metric: &'a str,
+    is_scored: bool,
+    rows: Vec<&'a Score>,
+    summed: Rc<Summed>,
 }
 
 impl Scores<'_> {
+    /// The same of some trajectories, whose sums are others.
+    pub(crate) fn part<'s>(&'s self, only: &'s [bool], memo: &'s Memo) -> Scores<'s> {
+        Scores { only: Some(only), memo, ..*self }
+    }
+
     fn get(&self, metric: &str, stratum: &str) -> &[Score] {
         let key = (metric.to_owned(), stratum.to_owned());
         self.rows.get(&key).map_or(&[], Vec::as_slice)
     }
 
+    /// Rows that count and have a weight.
+    fn rows_of(&self, metric: &str, stratum: &str) -> impl Iterator<Item = &Score> {
+        let rows = self.get(metric, stratum).iter().filter(|s| s.weight > 0.0);
+        rows.filter(|s| self.only.is_none_or(|only| only[s.trajectory as usize]))
+    }
+
+    /// A score in a stratum.
+    pub(crate) fn pool<'s>(&'s self, metric: &'s str, stratum: &str) -> Pool<'s> {
+        let rows: Vec<&Score> = self.rows_of(metric, stratum).collect();
+        let known = self.memo.0.borrow().get(&(metric.to_owned(), stratum.to_owned())).cloned();
+        let valued = rows.iter().filter(|s| s.value.is_some()).map(|s| (*s, s.all_terms()));
+        let summed = known.unwrap_or_else(|| Rc::new(self.summed(valued)));
+        Pool { of: self, metric, is_scored: !self.get(metric, stratum).is_empty(), rows, summed }
+    }
+
     /// Sums by cluster of the terms of rows.
-    fn summed<const K: usize>(&self, rows: &[(&Score, [f64; K])]) -> Summed<K> {
-        let all = (0..).zip(self.drawn).filter(|(_, drawn)| drawn.is_of_corpus());
-        let mut clusters: BTreeMap<u32, [f64; K]> = all.map(|(c, _)| (c, [0.0; K])).collect();
-        let mut trajectories = BTreeSet::new();
+    fn summed<'r>(&self, rows: impl Iterator<Item = (&'r Score, Terms)>) -> Summed {
+        let mut has_part: Vec<bool> = self.drawn.iter().map(DrawnFrom::is_of_corpus).collect();
+        let mut clusters = vec![Terms::default(); self.drawn.len()];
+        let mut trajectories = vec![false; self.clusters.len()];
         let (mut n_items, mut n_kept) = (0, Some(0));
         for (score, terms) in rows {
-            trajectories.insert(score.trajectory);
+            trajectories[score.trajectory as usize] = true;
             n_items += score.n;
             n_kept = n_kept.zip(score.kept()).map(|(all, kept)| all + kept);
-            let sums = clusters.entry(self.clusters[score.trajectory as usize]).or_insert([0.0; K]);
-            for (sum, term) in sums.iter_mut().zip(terms) {
+            let cluster = self.clusters[score.trajectory as usize] as usize;
+            has_part[cluster] = true;
+            for (sum, term) in clusters[cluster].as_flattened_mut().iter_mut().zip(terms.as_flattened()) {
                 *sum += term;
             }
         }
+        let parts = || has_part.iter().enumerate().filter(|(_, has)| **has).map(|(cluster, _)| cluster);
         Summed {
-            from: clusters.keys().map(|&c| self.drawn[c as usize]).collect(),
-            clusters: clusters.into_values().collect(),
+            from: parts().map(|cluster| self.drawn[cluster]).collect(),
+            clusters: parts().map(|cluster| clusters[cluster]).collect(),
             n_items,
             n_kept,
-            n_trajectories: trajectories.len(),
-            drawn: OnceCell::new(),
+            n_trajectories: trajectories.iter().filter(|is| **is).count(),
+            drawn: Default::default(),
         }
     }
 
-    /// A statistic over such sums; `weight` is a cluster's part of the denominator.
+    /// A statistic over some of such sums; `weight` is a cluster's part of the denominator.
     fn estimate<const K: usize>(
         &self,
-        scale: Scale,
-        of: &Summed<K>,
+        (scale, n_kept): (Scale, Option<u64>),
+        (of, at): (&Summed, [At; K]),
         statistic: impl Fn(&[f64; K]) -> Option<f64>,
         weight: impl Fn(&[f64; K]) -> f64,
     ) -> Estimate {
-        let pooled = Resampled::of(scale, &of.clusters, of.from.clone(), &statistic, weight);
-        let mut pooled = Resampled { n_items: of.n_items, n_kept: of.n_kept, ..pooled };
-        if pooled.wants_draws() {
-            // Which clusters are drawn hangs on their sums alone, so that all statistics over these share the draws.
-            let sums = of.drawn.get_or_init(|| self.draws(&pooled, &of.clusters));
-            pooled.draws = sums.iter().map(|sums| statistic(sums).unwrap_or(f64::NAN)).collect();
+        let clusters: Vec<[f64; K]> = of.clusters.iter().map(|sums| at.map(|(i, j)| sums[i][j])).collect();
+        let pooled = Resampled::of(scale, &clusters, of.from.clone(), &statistic, weight);
+        let mut pooled = Resampled { n_items: of.n_items, n_kept, ..pooled };
+        if pooled.uses_draws() {
+            // Which clusters are drawn hangs on who has a part, so that all statistics over these share the draws.
+            let drawn = |half: usize| of.drawn[half].get_or_init(|| self.draws(&pooled, &of.clusters, half));
+            let columns = at.map(|(half, place)| (drawn(half), place));
+            let sums = |draw: usize| columns.map(|(sums, place)| sums[draw][place]);
+            let draws = 0..self.resampling.resamples;
+            pooled.draws = draws.map(|draw| statistic(&sums(draw)).unwrap_or(f64::NAN)).collect();
         }
         Estimate { n_trajectories: of.n_trajectories, ..pooled.estimate() }
     }
 
-    /// The sums of each resample.
-    fn draws<const K: usize>(&self, pooled: &Resampled, clusters: &[[f64; K]]) -> Vec<[f64; K]> {
+    /// The sums of each resample, of half of the terms.
+    fn draws(&self, pooled: &Resampled, clusters: &[Terms], half: usize) -> Vec<[f64; HALF]> {
         let mut drawn = Drawn::new(self.resampling, strata(&pooled.drawn, &pooled.counts));
-        let weighted = |weights: Vec<f64>| -> Vec<[f64; K]> {
-            clusters.iter().zip(weights).map(|(sums, weight)| sums.map(|x| weight * x)).collect()
+        let weighted = |weights: Vec<f64>| -> Vec<[f64; HALF]> {
+            clusters.iter().zip(weights).map(|(sums, weight)| sums[half].map(|x| weight * x)).collect()
         };
         let known = sum(weighted(drawn.known(clusters.len())).iter());
         let varying = weighted(drawn.weights(clusters.len()));
@@ -207,43 +273,21 @@ impl Scores<'_> {
         sums.map(|drawn| sum([&known, &drawn].into_iter())).collect()
     }
 
-    /// Rows that count and have a weight, with the terms of their sums.
-    fn terms<'s, const K: usize>(
-        &self,
-        rows: &'s [Score],
-        terms: impl Fn(&Score) -> Option<[f64; K]>,
-    ) -> Vec<(&'s Score, [f64; K])> {
-        rows.iter()
-            .filter(|s| s.weight > 0.0)
-            .filter(|s| self.only.is_none_or(|only| only[s.trajectory as usize]))
-            .filter_map(|s| Some((s, terms(s)?)))
-            .collect()
-    }
-
     /// A column of the summary.
     pub(crate) fn column(&self, score: &Entry, column: &Column) -> Estimate {
-        let stratum = self.sets.stratum(self.rows, score.name, column.set);
-        match (column.field, score.pooled) {
-            (Field::Value, Pooled::Lift { of, over }) => self.lift(of, over),
-            (Field::Corrected, _) => self.corrected(score.name, stratum),
-            (Field::Efficiency, _) => self.efficiency(score.name, stratum),
-            (field, _) => self.pooled(score.name, stratum, field),
+        if let (Field::Value, Pooled::Lift { of, over }) = (column.field, score.pooled) {
+            return self.lift(of, over);
         }
+        let stratum = self.sets.stratum(self.rows, score.name, column.set);
+        let pool = self.pool(score.name, stratum);
+        let key = (score.name.to_owned(), stratum.to_owned());
+        self.memo.0.borrow_mut().entry(key).or_insert_with(|| pool.summed.clone());
+        pool.field(column.field)
     }
 
-    /// The pooled field of a score; one that nobody knows is a share while it stays within 0 to 1.
+    /// The pooled field of a score.
     pub(crate) fn pooled(&self, metric: &str, stratum: &str, field: Field) -> Estimate {
-        let rows = self.get(metric, stratum);
-        if rows.is_empty() {
-            return Estimate::null("no rows");
-        }
-        let terms = self.terms(rows, |s| s.terms(field));
-        let scale = field.scale(scores::find(metric).map_or(Scale::Share, |score| score.scale));
-        let scale = scale_of(scale, terms.iter().map(|(_, terms)| terms));
-        let mut summed = self.summed(&terms);
-        // What others would have kept is no count.
-        summed.n_kept = summed.n_kept.filter(|_| field == Field::Value);
-        self.estimate(scale, &summed, |s| ratio(s[0], s[1]), |s| s[1])
+        self.pool(metric, stratum).field(field)
     }
 
     /// What the mean session lost: items, or weight, over sessions, those without such items included.
@@ -257,12 +301,13 @@ impl Scores<'_> {
         }
         let sessions = (0..).zip(lost).filter(|(i, _)| self.only.is_none_or(|only| only[*i as usize]));
         let sessions = sessions.map(|(trajectory, (lost, n))| {
-            let terms = [lost, self.weights[trajectory as usize]];
+            let terms = [[lost, self.weights[trajectory as usize], 0.0, 0.0], [0.0; HALF]];
             (Score { n, ..Score::nothing(trajectory) }, terms)
         });
-        let sessions: Vec<(Score, [f64; 2])> = sessions.collect();
-        let terms: Vec<(&Score, [f64; 2])> = sessions.iter().map(|(score, terms)| (score, *terms)).collect();
-        self.estimate(Scale::Score, &self.summed(&terms), |s| ratio(s[0], s[1]), |s| s[1])
+        let sessions: Vec<(Score, Terms)> = sessions.collect();
+        let summed = self.summed(sessions.iter().map(|(score, terms)| (score, *terms)));
+        let at = [(0, 0), (0, 1)];
+        self.estimate((Scale::Score, summed.n_kept), (&summed, at), |s| ratio(s[0], s[1]), |s| s[1])
     }
 
     /// What was lost over all, and of how much.
@@ -288,42 +333,8 @@ impl Scores<'_> {
 
     /// The pooled value alone, which costs no resampling.
     pub(crate) fn value(&self, metric: &str, stratum: &str, field: Field) -> Option<f64> {
-        let terms = self.terms(self.get(metric, stratum), |s| s.terms(field));
-        let sum = |i: usize| terms.iter().map(|(_, t): &(&Score, [f64; 2])| t[i]).sum();
-        ratio(sum(0), sum(1))
-    }
-
-    /// (x - c) / (1 - c) of the pooled value x and chance c.
-    pub(crate) fn corrected(&self, metric: &str, stratum: &str) -> Estimate {
-        let rows = self.get(metric, stratum);
-        if rows.is_empty() {
-            return Estimate::null("no rows");
-        }
-        let terms = self.terms(rows, |s| Some([s.value? * s.weight, s.chance? * s.weight, s.weight]));
-        self.estimate(
-            Scale::Score,
-            &self.summed(&terms),
-            |s| ratio(s[0] - s[1], s[2] - s[1]),
-            |s| s[2] - s[1],
-        )
-    }
-
-    /// Where a score stands between floor and ceiling; withheld where that would mean little.
-    pub(crate) fn efficiency(&self, metric: &str, stratum: &str) -> Estimate {
-        let rows = self.get(metric, stratum);
-        if rows.is_empty() {
-            return Estimate::null("no rows");
-        }
-        let terms = self.terms(rows, |s| {
-            let [x, floor, ceiling] = [s.value?, s.floor?, s.ceiling?].map(|x| x * s.weight);
-            Some([x - floor, ceiling - floor, s.weight])
-        });
-        let terms = self.summed(&terms);
-        let room = self.estimate(Scale::Score, &terms, |s| ratio(s[1], s[2]), |s| s[2]);
-        if let Some(reason) = efficiency_withheld(&room) {
-            return Estimate { value: None, interval: None, reason: Some(reason), ..room };
-        }
-        self.estimate(Scale::Score, &terms, |s| ratio(s[0], s[1]), |s| s[1])
+        let terms = || self.rows_of(metric, stratum).filter_map(|s| s.terms(field));
+        ratio(terms().map(|[top, _]| top).sum(), terms().map(|[_, bottom]| bottom).sum())
     }
 
     pub(crate) fn efficiency_stratum(&self) -> &str {
@@ -332,20 +343,85 @@ impl Scores<'_> {
 
     /// 1 - a share of what was removed / the same share of the scope.
     fn lift(&self, of: &str, over: &str) -> Estimate {
-        let (removed, scope) = (self.get(of, ""), self.get(over, ""));
-        if removed.is_empty() || scope.is_empty() {
+        if [of, over].iter().any(|metric| self.get(metric, "").is_empty()) {
             return Estimate::null("no rows");
         }
-        let mut terms = self.terms(removed, |s| Some([s.value? * s.weight, s.weight, 0.0, 0.0]));
+        let shares = |metric| self.rows_of(metric, "").filter_map(|s| Some((s, s.value? * s.weight)));
+        let mut terms: Vec<(&Score, Terms)> =
+            shares(of).map(|(s, share)| (s, [[share, s.weight, 0.0, 0.0], [0.0; HALF]])).collect();
         if terms.is_empty() {
             return Estimate::null("nothing was removed");
         }
-        terms.extend(self.terms(scope, |s| Some([0.0, 0.0, s.value? * s.weight, s.weight])));
+        terms.extend(shares(over).map(|(s, share)| (s, [[0.0, 0.0, share, s.weight], [0.0; HALF]])));
         if self.value(over, "", Field::Value).is_none_or(|share| share <= 0.0) {
             return Estimate::null("nothing in scope was needed");
         }
         let lift = |s: &[f64; 4]| Some(1.0 - ratio(s[0], s[1])? / ratio(s[2], s[3]).filter(|x| *x > 0.0)?);
-        self.estimate(Scale::Score, &self.summed(&terms), lift, |s| s[3])
+        let summed = self.summed(terms.into_iter());
+        let at = [(0, 0), (0, 1), (0, 2), (0, 3)];
+        self.estimate((Scale::Score, summed.n_kept), (&summed, at), lift, |s| s[3])
+    }
+}
+
+impl Pool<'_> {
+    /// The sums of the rows in which something is there: those of the rows with a value, where they are the same rows.
+    fn over(&self, is_there: impl Fn(&Score) -> bool) -> Rc<Summed> {
+        match self.rows.iter().all(|s| is_there(s) == s.value.is_some()) {
+            true => self.summed.clone(),
+            false => {
+                let rows = self.rows.iter().filter(|s| is_there(s)).map(|s| (*s, s.all_terms()));
+                Rc::new(self.of.summed(rows))
+            }
+        }
+    }
+
+    /// A pooled field; one of a score that nobody knows is a share while it stays within 0 to 1.
+    pub(crate) fn field(&self, field: Field) -> Estimate {
+        let at = match field {
+            Field::Value => VALUE,
+            Field::Floor => FLOOR,
+            Field::Ceiling => CEILING,
+            Field::AtomBag => ATOM_BAG,
+            Field::Chance => CHANCE,
+            Field::Room => ROOM,
+            Field::Corrected => return self.corrected(),
+            Field::Efficiency => return self.efficiency(),
+        };
+        if !self.is_scored {
+            return Estimate::null("no rows");
+        }
+        let scale = field.scale(scores::find(self.metric).map_or(Scale::Share, |score| score.scale));
+        let terms: Vec<[f64; 2]> = self.rows.iter().filter_map(|s| s.terms(field)).collect();
+        let scale = scale_of(scale, terms.iter());
+        let summed = self.over(|s| s.terms(field).is_some());
+        // What others would have kept is no count.
+        let n_kept = summed.n_kept.filter(|_| field == Field::Value);
+        self.of.estimate((scale, n_kept), (&summed, [at, WEIGHT]), |s| ratio(s[0], s[1]), |s| s[1])
+    }
+
+    /// (x - c) / (1 - c) of the pooled value x and chance c.
+    fn corrected(&self) -> Estimate {
+        if !self.is_scored {
+            return Estimate::null("no rows");
+        }
+        let summed = self.over(|s| s.value.is_some() && s.chance.is_some());
+        let at = [VALUE, CHANCE, WEIGHT];
+        let corrected = |s: &[f64; 3]| ratio(s[0] - s[1], s[2] - s[1]);
+        self.of.estimate((Scale::Score, summed.n_kept), (&summed, at), corrected, |s| s[2] - s[1])
+    }
+
+    /// Where a score stands between floor and ceiling; withheld where that would mean little.
+    pub(crate) fn efficiency(&self) -> Estimate {
+        if !self.is_scored {
+            return Estimate::null("no rows");
+        }
+        let summed = self.over(|s| s.terms(Field::Efficiency).is_some());
+        let counts = (Scale::Score, summed.n_kept);
+        let room = self.of.estimate(counts, (&summed, [ROOM, WEIGHT]), |s| ratio(s[0], s[1]), |s| s[1]);
+        if let Some(reason) = efficiency_withheld(&room) {
+            return Estimate { value: None, interval: None, reason: Some(reason), ..room };
+        }
+        self.of.estimate(counts, (&summed, [GAIN, ROOM, WEIGHT]), |s| ratio(s[0], s[1]), |s| s[1])
     }
 }
 

@@ -11,11 +11,10 @@ use rayon::prelude::*;
 
 use crate::progress;
 use crate::report::figures::{FULL, Point, Style, Styles, Undrawn, look, styles};
-use crate::report::lines::Gathered;
-use crate::report::load::{Corpus, Population, Prices, Run};
+use crate::report::load::{Corpus, Population, Prices, Run, VariantScores};
 use crate::report::statistics::bootstrap::Resampling;
 use crate::report::statistics::estimate::{Counted, Estimate, ratio};
-use crate::report::statistics::pooled::{Scores, Sets};
+use crate::report::statistics::pooled::{Memo, Scores, Sets};
 use crate::report::tables::Table;
 use crate::scores;
 use crate::scores::money::TOKEN_SAVINGS;
@@ -62,6 +61,8 @@ pub(crate) fn metric(name: &str) -> usize {
 pub(crate) struct Summary {
     /// In order of token savings.
     pub(crate) rows: Vec<VariantSummary>,
+    /// Whether the share of needs kept is told of any.
+    tells_needs: bool,
     pub(crate) formats: Vec<FormatRow>,
     /// Sessions of a length, or of an agent.
     pub(crate) parts: Vec<Part>,
@@ -86,68 +87,103 @@ pub(crate) struct FormatRow {
     estimates: Vec<Estimate>,
 }
 
-/// Reads the scores once: for the summary, and into `gathered` what the comparing tables need of them.
-pub(crate) fn summarise(
-    run: &Run,
+/// A summary in the making: scores come a few variants at a time.
+pub(crate) struct Summing<'a> {
+    run: &'a Run,
     resampling: Resampling,
-    gathered: &mut Gathered,
-) -> anyhow::Result<Summary> {
-    let clusters: Vec<u32> = run.trajectories.iter().map(|t| t.cluster).collect();
-    let weights: Vec<f64> = run.trajectories.iter().map(|t| t.weight).collect();
-    let (formats, parts) = (formats(run), parts::of(&run.trajectories));
-    let meter = progress::Meter::new("report", progress::Unit::Variants, run.variants.len() as u64, false);
-    let mut rows = Vec::new();
-    run.scores(|batch| {
-        gathered.take(run, &batch);
-        rows.par_extend(batch.par_iter().map(|(i, scores)| {
-            meter.add(1);
-            let sets = Sets::of(scores);
+    clusters: Vec<u32>,
+    weights: Vec<f64>,
+    formats: BTreeMap<String, Vec<bool>>,
+    parts: Vec<Part>,
+    rows: Vec<(VariantSummary, Vec<FormatRow>)>,
+}
+
+impl<'a> Summing<'a> {
+    pub(crate) fn of(run: &'a Run, resampling: Resampling) -> Self {
+        Summing {
+            run,
+            resampling,
+            clusters: run.trajectories.iter().map(|t| t.cluster).collect(),
+            weights: run.trajectories.iter().map(|t| t.weight).collect(),
+            formats: formats(run),
+            parts: parts::of(&run.trajectories),
+            rows: Vec::new(),
+        }
+    }
+
+    /// `told` hears of each variant.
+    pub(crate) fn add(&mut self, batch: &[(usize, VariantScores)], told: impl Fn() + Sync) {
+        let row = |(i, scores): &(usize, VariantScores)| {
+            told();
             let scores = Scores {
-                sets: &sets,
+                sets: &Sets::of(scores),
                 rows: scores,
-                clusters: &clusters,
-                drawn: &run.drawn,
-                weights: &weights,
+                clusters: &self.clusters,
+                drawn: &self.run.drawn,
+                weights: &self.weights,
                 only: None,
-                resampling,
+                resampling: self.resampling,
+                memo: &Memo::default(),
             };
-            let by_format = by_format(&scores, &formats);
-            let parts = by_part(&scores, &parts);
-            (VariantSummary { parts, ..summarise_variant(run, *i, &scores) }, by_format)
-        }));
-        Ok(())
-    })?;
-    meter.finish();
-    let savings = metric(TOKEN_SAVINGS.name);
-    let savings = |row: &VariantSummary| row.estimates[savings].value.unwrap_or(f64::INFINITY);
-    rows.sort_by(|(a, _), (b, _)| {
-        savings(a)
-            .total_cmp(&savings(b))
-            .then_with(|| a.label.cmp(&b.label))
-            .then_with(|| a.variant.cmp(&b.variant))
-    });
-    let (rows, by_variant): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
-    let mut format_rows: Vec<FormatRow> = by_variant
-        .into_iter()
-        .enumerate()
-        .flat_map(|(variant, rows)| rows.into_iter().map(move |row| FormatRow { variant, ..row }))
-        .collect();
-    format_rows.sort_by(|a, b| (&a.format, a.variant).cmp(&(&b.format, b.variant)));
-    let mut summary = Summary {
-        rows,
-        formats: format_rows,
-        parts,
-        population: run.population,
-        corpus: run.corpus,
-        n_trajectories: run.trajectories.len(),
-        n_without_repository: run.n_without_repository,
-        n_ok_everywhere: run.n_ok_everywhere,
-        remarks: Vec::new(),
-        prices: run.prices.clone(),
-        n_cached_an_hour: run.trajectories.iter().filter(|t| t.is_cached_an_hour).count(),
-    };
-    summary.remarks = remarks(&summary);
-    Ok(summary)
+            let by_format = by_format(&scores, &self.formats);
+            let parts = by_part(&scores, &self.parts);
+            (VariantSummary { parts, ..summarise_variant(self.run, *i, &scores) }, by_format)
+        };
+        let rows: Vec<_> = batch.par_iter().map(row).collect();
+        self.rows.extend(rows);
+    }
+
+    /// Whether of any variant so far that somebody would run the share of needs kept is told.
+    pub(crate) fn tells_needs(&self) -> bool {
+        let mut rows = self.rows.iter().map(|(row, _)| row);
+        rows.any(|row| !row.is_bridge() && !row.control && tells_needs(row))
+    }
+
+    pub(crate) fn finish(self) -> Summary {
+        let tells_needs = self.rows.iter().any(|(row, _)| !row.is_bridge() && tells_needs(row));
+        let Summing { run, mut rows, parts, .. } = self;
+        let savings = metric(TOKEN_SAVINGS.name);
+        let savings = |row: &VariantSummary| row.estimates[savings].value.unwrap_or(f64::INFINITY);
+        rows.sort_by(|(a, _), (b, _)| {
+            savings(a)
+                .total_cmp(&savings(b))
+                .then_with(|| a.label.cmp(&b.label))
+                .then_with(|| a.variant.cmp(&b.variant))
+        });
+        let (rows, by_variant): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+        let mut format_rows: Vec<FormatRow> = by_variant
+            .into_iter()
+            .enumerate()
+            .flat_map(|(variant, rows)| rows.into_iter().map(move |row| FormatRow { variant, ..row }))
+            .collect();
+        format_rows.sort_by(|a, b| (&a.format, a.variant).cmp(&(&b.format, b.variant)));
+        let mut summary = Summary {
+            rows,
+            tells_needs,
+            formats: format_rows,
+            parts,
+            population: run.population,
+            corpus: run.corpus,
+            n_trajectories: run.trajectories.len(),
+            n_without_repository: run.n_without_repository,
+            n_ok_everywhere: run.n_ok_everywhere,
+            remarks: Vec::new(),
+            prices: run.prices.clone(),
+            n_cached_an_hour: run.trajectories.iter().filter(|t| t.is_cached_an_hour).count(),
+        };
+        summary.remarks = remarks(&summary);
+        summary
+    }
+}
+
+/// Whether the share of needs kept is told.
+fn tells_needs(row: &VariantSummary) -> bool {
+    row.estimates[metric("need_retention_common")].value.is_some()
+}
+
+/// How far a report is.
+pub(crate) fn meter(run: &Run) -> progress::Meter {
+    progress::Meter::new("report", progress::Unit::Variants, run.variants.len() as u64, false)
 }
 
 /// Which trajectories have each format.
@@ -247,12 +283,6 @@ impl Summary {
         Undrawn { below, unscored: undrawn.len() - below }
     }
 
-    /// Whether of any variant that somebody would run the share of needs kept is told.
-    pub(crate) fn tells_needs(&self) -> bool {
-        let needs = metric("need_retention_common");
-        self.main_rows().any(|row| !row.control && row.estimates[needs].value.is_some())
-    }
-
     /// Reference tail of the headline.
     pub(crate) fn tail(&self) -> &str {
         self.main_rows().chain(&self.rows).next().map_or("10", |r| r.tail.as_str())
@@ -289,11 +319,18 @@ impl Summary {
         self.rows.iter().filter(|r| !r.is_bridge())
     }
 
+    /// The share of needs that is kept; where no variant has enough of them for a share, that of the counted ones: all were asked
+    /// for the same.
+    pub(crate) fn kept_share(&self, row: &VariantSummary) -> Option<f64> {
+        let of = &row.estimates[metric("need_retention_common")];
+        let counted = || of.kept().map(|kept| kept / of.n_items as f64);
+        if self.tells_needs { of.value } else { counted() }
+    }
+
     /// Whether another variant saves and keeps at least as much, and more of one. Nobody would run a control instead.
     pub(crate) fn is_beaten(&self, row: &VariantSummary) -> bool {
         let both = |row: &VariantSummary| {
-            let of = |name: &str| row.estimates[metric(name)].value;
-            Some([of(TOKEN_SAVINGS.name)?, of("need_retention_common")?])
+            Some([row.estimates[metric(TOKEN_SAVINGS.name)].value?, self.kept_share(row)?])
         };
         let Some(own) = both(row).filter(|_| !row.control) else { return false };
         let choices = self.main_rows().filter(|other| !other.control);

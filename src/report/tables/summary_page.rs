@@ -92,10 +92,10 @@ impl Summary {
 
     /// The best first: what saves and keeps most together. What another variant beats comes behind the controls.
     pub(crate) fn best_first(&self) -> Vec<&VariantSummary> {
-        let (saved, needs) = (metric(TOKEN_SAVINGS.name), metric("need_retention_common"));
+        let saved = metric(TOKEN_SAVINGS.name);
         let worth = |row: &VariantSummary| {
             let of = |at: usize| row.estimates[at].value;
-            of(needs).map_or(-5.0, |kept| kept + of(saved).unwrap_or(0.0))
+            self.kept_share(row).map_or(-5.0, |kept| kept + of(saved).unwrap_or(0.0))
         };
         let group = |row: &VariantSummary| match (row.control, self.is_beaten(row)) {
             (true, _) => 1,

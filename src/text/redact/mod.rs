@@ -9,6 +9,7 @@ mod rules;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
@@ -50,9 +51,36 @@ pub fn redact(texts: &mut [&mut String]) -> Tally {
     tally
 }
 
+/// What was found in texts, by their hashes: one that is redacted again is not searched again.
+#[derive(Default)]
+pub struct Searched(Mutex<HashMap<[u8; 32], Arc<[Found]>>>);
+
+impl Searched {
+    fn find(&self, text: &str) -> Vec<Found> {
+        let hash = *blake3::hash(text.as_bytes()).as_bytes();
+        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = known().get(&hash).cloned();
+        let found = before.unwrap_or_else(|| {
+            let found: Arc<[Found]> = find::find(text).into();
+            known().insert(hash, found.clone());
+            found
+        });
+        found.to_vec()
+    }
+
+    /// Of each text of a run what is to be redacted, in order.
+    pub fn marks(&self, texts: &[&str]) -> (Vec<Vec<Mark>>, Tally) {
+        marks_of(texts, |text| self.find(text))
+    }
+}
+
 /// Of each text of a run what is to be redacted, in order.
 pub fn marks(texts: &[&str]) -> (Vec<Vec<Mark>>, Tally) {
-    let mut found: Vec<Vec<Found>> = texts.iter().map(|text| find::find(text)).collect();
+    marks_of(texts, find::find)
+}
+
+fn marks_of(texts: &[&str], find: impl Fn(&str) -> Vec<Found>) -> (Vec<Vec<Mark>>, Tally) {
+    let mut found: Vec<Vec<Found>> = texts.iter().map(|text| find(text)).collect();
     add_known(texts, &mut found);
     let kinds = kinds(texts, &found);
     let mut tally = Tally::new();

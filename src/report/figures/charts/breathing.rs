@@ -15,6 +15,8 @@ pub(super) const ENTRY: Entry = Entry { name: "breathing", chart };
 const MOST: usize = 3;
 /// Points of a page below which one line covers another.
 const LINES_APART: f64 = 1.5;
+/// Points between marks of a line: nearer ones would lie on each other.
+const MARKS_APART: f64 = 4.5;
 /// Of what would have been sent with nothing compressed.
 const UNCOMPRESSED: Colour = Colour(0x99, 0x99, 0x99);
 
@@ -77,7 +79,7 @@ fn chart(input: &Input) -> Result<Chart, String> {
     let short: String = session.chars().take(8).collect();
     let caption = format!(
         "Tokens of the prompt at each turn of session {}, with nothing compressed (grey) and under the best setting of {}; a mark where \
-         something was compressed. It is the session in which these compress most often.",
+         something was compressed, as far as there is room. It is the session in which these compress most often.",
         escape::line(&short),
         if all.len() == 1 { "one strategy".to_owned() } else { format!("{} strategies", all.len()) }
     );
@@ -112,13 +114,20 @@ fn draw(width: f64, all: &[Breath]) -> Canvas {
     for of in all {
         canvas.line(&path(of, |d| d.sent), 0.8, of.style.colour);
     }
+    let mut notes = Vec::new();
     for of in all {
+        let fell = || of.decisions.windows(2).filter(|d| d[1].n_events > d[0].n_events).map(|d| &d[1]);
         // Where something is compressed at every turn, marks would be the line.
-        let fell: Vec<&Decision> =
-            of.decisions.windows(2).filter(|d| d[1].n_events > d[0].n_events).map(|d| &d[1]).collect();
-        let every = fell.len().div_ceil(24).max(1);
-        for d in fell.iter().step_by(every) {
-            draw_marker(&mut canvas, frame.at(f64::from(d.turn), d.sent as f64), 2.0, of.style);
+        let (mut drawn, mut n) = (f64::NEG_INFINITY, 0);
+        for d in fell() {
+            let at = frame.at(f64::from(d.turn), d.sent as f64);
+            if at.0 - drawn >= MARKS_APART {
+                draw_marker(&mut canvas, at, 2.0, of.style);
+                (drawn, n) = (at.0, n + 1);
+            }
+        }
+        if n < fell().count() {
+            notes.push(format!("{}: marks at {n} of {} compressions", strategy(of), fell().count()));
         }
     }
     let series = |name: &str, style| Series {
@@ -135,19 +144,21 @@ fn draw(width: f64, all: &[Breath]) -> Canvas {
         let pairs = || path(one, |d| d.sent).into_iter().zip(path(other, |d| d.sent));
         one.decisions.len() == other.decisions.len() && pairs().all(|(a, b)| (a.1 - b.1).abs() < LINES_APART)
     };
-    let strategy = |of: &Breath| of.name.split(['(', ' ']).next().unwrap_or_default().to_owned();
     let covered = all.iter().enumerate().filter_map(|(i, of)| {
         let over = all[i + 1..].iter().rfind(|other| covers(of, other))?;
         Some(format!("{} lies under {}", strategy(of), strategy(over)))
     });
-    let covered: Vec<String> = covered.collect();
-    if !covered.is_empty() {
+    notes.extend(covered);
+    if !notes.is_empty() {
         let end = canvas.height;
-        canvas.height = plot::note(&mut canvas, end, &covered.join("; "));
+        canvas.height = plot::note(&mut canvas, end, &notes.join("; "));
     }
     canvas
 }
 
+fn strategy(of: &Breath) -> String {
+    of.name.split(['(', ' ']).next().unwrap_or_default().to_owned()
+}
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,5 +178,20 @@ mod tests {
             [of("mask(n=1) @ t", &low[..]), of("hindsight @ t", &high[..]), of("truncate @ t", &same[..])];
         let svg = draw(plot::WIDTHS[0], &all).svg().unwrap();
         assert!(svg.contains("mask lies under truncate") && svg.matches("lies under").count() == 1, "{svg}");
+    }
+
+    /// Forty compressions far apart have forty marks; those for which there is no room are told.
+    #[test]
+    fn a_compression_has_a_mark_where_there_is_room() {
+        let decisions = |n: u32, every: u32| -> Vec<Decision> {
+            (0..n).map(|turn| Decision { turn, n_events: turn / every, full: 9_000, sent: 5_000 }).collect()
+        };
+        let note = |decisions: &[Decision]| {
+            let all =
+                [Breath { name: "mask @ t", style: of_lines(&["a"], &Default::default())[0], decisions }];
+            draw(plot::WIDTHS[1], &all).svg().unwrap().contains("mask: marks at")
+        };
+        assert!(!note(&decisions(410, 10)));
+        assert!(note(&decisions(410, 1)));
     }
 }

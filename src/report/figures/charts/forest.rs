@@ -19,7 +19,7 @@ pub(super) const ENTRY: Entry = Entry { name: "forest", chart };
 /// Behind what is not worse. A grey, so that it is dark where the page is.
 const BAND: Colour = Colour(0xF2, 0xF2, 0xF2);
 /// A loss that nobody minds: the default of `compare` and `advise`.
-const MARGIN: f64 = 0.05;
+pub(crate) const MARGIN: f64 = 0.05;
 /// More rows are no figure.
 const MOST: usize = 40;
 

@@ -19,13 +19,14 @@ mod sweep;
 use rayon::prelude::*;
 
 use super::canvas::Canvas;
-use super::marker::Style;
+use super::marker::{Style, look};
 use crate::report::load::{Decisions, Run};
 use crate::report::statistics::estimate::Estimate;
 use crate::report::tables::summary::{Summary, VariantSummary, metric};
 use crate::report::tables::{Cells, Table};
 use crate::scores::money::TOKEN_SAVINGS;
 pub(crate) use breathing::session;
+pub(crate) use forest::MARGIN;
 pub(crate) use plot::WIDTHS;
 use plot::{Series, Spot};
 pub(crate) use settings::{Drawn, settings};
@@ -134,9 +135,11 @@ impl<'a> Input<'a> {
         rows
     }
 
-    /// How a variant looks in every figure.
+    /// How a variant looks where each strategy stands once: settings have marks of their own in the headline, and here two
+    /// strategies would have one, told apart by colour alone.
     fn style(&self, row: &VariantSummary) -> Style {
-        self.summary.look(&self.summary.styles(), row)
+        let family = self.summary.family(row);
+        look(&self.summary.styles(), &family, &family)
     }
 
     fn table(&self, name: &str) -> Option<&'a Table> {

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::super::bootstrap::{Drawn, Resampling};
 use super::super::estimate::ratio;
 use super::super::inference::Resampled;
-use super::super::pooled::{Scores, Sets};
+use super::super::pooled::{Memo, Scores, Sets};
 use super::*;
 use crate::experiment::stratified;
 use crate::report::load::{Population, Run, Score, VariantScores};
@@ -171,6 +171,7 @@ fn interval(of: &Known, seed: u64, n: usize, knows: bool) -> Option<(f64, f64)> 
         weights: &weights,
         only: None,
         resampling: Resampling { seed: 1, resamples: 400 },
+        memo: &Memo::default(),
     };
     scores.pooled(&of.key.0, &of.key.1, Field::Value).interval
 }

@@ -12,6 +12,16 @@ const EXPOSED: &str = "set=exposed tail=10";
 const EXPOSED_CAPPED: &str = "set=exposed tail=10 cap=20";
 const RESAMPLING: Resampling = Resampling { seed: 1, resamples: 400 };
 
+impl Scores<'_> {
+    fn corrected(&self, metric: &str, stratum: &str) -> Estimate {
+        self.pool(metric, stratum).corrected()
+    }
+
+    fn efficiency(&self, metric: &str, stratum: &str) -> Estimate {
+        self.pool(metric, stratum).efficiency()
+    }
+}
+
 fn score(trajectory: u32, value: f64, floor: f64, ceiling: f64, weight: f64) -> Score {
     Score {
         trajectory,
@@ -40,6 +50,7 @@ fn with<T>(rows: Vec<(&str, &str, Vec<Score>)>, read: impl FnOnce(&Scores) -> T)
         clusters: &clusters,
         only: None,
         resampling: RESAMPLING,
+        memo: &Memo::default(),
     })
 }
 
@@ -146,7 +157,9 @@ fn a_part_of_the_trajectories_can_be_pooled_alone() {
     with(vec![(TOKEN_SAVINGS.name, "", uneven(9.0))], |s| {
         let mut only = vec![false; 40];
         only[1] = true;
-        let part = Scores { only: Some(&only), ..*s };
+        assert_eq!(s.pooled(TOKEN_SAVINGS.name, "", Field::Value).n_trajectories, 8);
+        let memo = Memo::default();
+        let part = s.part(&only, &memo);
         // Tokens stand without an interval.
         let e = part.pooled(TOKEN_SAVINGS.name, "", Field::Value);
         close(e.value, 0.9);

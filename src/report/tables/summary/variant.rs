@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::report::load::{Event, Run, Stratum};
+use crate::report::statistics::bootstrap::Resampling;
 use crate::report::statistics::estimate::{Estimate, ratio};
-use crate::report::statistics::pooled::{Scores, Worst};
+use crate::report::statistics::pooled::{Memo, Scores, Worst};
 use crate::scores;
 use crate::scores::money::{COST_SAVINGS, TOKEN_SAVINGS, TOKEN_SAVINGS_BILLED};
 use crate::scores::registry::{Entry, Field};
@@ -101,10 +102,12 @@ pub(super) fn summarise_variant(run: &Run, i: usize, of: &Scores) -> VariantSumm
     // A session that failed lost nothing that anybody knows of.
     let failed: BTreeSet<&str> = cells.errors.iter().map(|(trajectory, _)| trajectory.as_str()).collect();
     let scored: Vec<bool> = run.trajectories.iter().map(|t| !failed.contains(t.id.as_str())).collect();
-    let sessions = Scores { only: Some(&scored), ..*of };
+    let memo = Memo::default();
+    let sessions = of.part(&scored, &memo);
     let needs = (NEED_RETENTION.name, of.sets.common.as_str());
-    // A mean of sessions says no more than its needs do.
-    let is_enough = sessions.pooled(needs.0, needs.1, Field::Value).value.is_some();
+    // A mean of sessions says no more than its needs do; whether they say something takes no draw.
+    let undrawn = Scores { resampling: Resampling { resamples: 0, ..of.resampling }, ..sessions };
+    let is_enough = undrawn.pooled(needs.0, needs.1, Field::Value).value.is_some();
     let lost = Lost {
         session: match is_enough {
             true => sessions.lost(needs.0, needs.1),
@@ -118,12 +121,15 @@ pub(super) fn summarise_variant(run: &Run, i: usize, of: &Scores) -> VariantSumm
         affected: affected.len(),
         n_events: run.events[i].len(),
     };
+    // First, since strata share what these draw.
+    let estimates = METRICS.iter().map(|m| of.column(m.score, m.column)).collect();
     let mut strata: Vec<StratumRow> = of
         .rows
         .keys()
         .filter(|(_, stratum)| !stratum.is_empty())
         .map(|(metric, stratum)| {
-            let value = of.pooled(metric, stratum, Field::Value);
+            let pool = of.pool(metric, stratum);
+            let value = pool.field(Field::Value);
             let point = |field| of.value(metric, stratum, field).filter(|_| value.value.is_some());
             StratumRow {
                 metric: metric.clone(),
@@ -134,7 +140,7 @@ pub(super) fn summarise_variant(run: &Run, i: usize, of: &Scores) -> VariantSumm
                 chance: point(Field::Chance),
                 value,
                 efficiency: if scores::find(metric).is_some_and(Entry::has_shadows) {
-                    of.efficiency(metric, stratum)
+                    pool.efficiency()
                 } else {
                     Estimate::default()
                 },
@@ -157,7 +163,7 @@ pub(super) fn summarise_variant(run: &Run, i: usize, of: &Scores) -> VariantSumm
         events: summarise_events(&run.events[i]),
         efficiency_rows: of.efficiency_stratum().to_owned(),
         tail: of.sets.tail.clone(),
-        estimates: METRICS.iter().map(|m| of.column(m.score, m.column)).collect(),
+        estimates,
         strata,
         lost,
         parts: Vec::new(),
@@ -166,7 +172,8 @@ pub(super) fn summarise_variant(run: &Run, i: usize, of: &Scores) -> VariantSumm
 
 pub(super) fn by_part(scores: &Scores, parts: &[Part]) -> Vec<Vec<Estimate>> {
     let of = |part: &Part| {
-        let part = Scores { only: Some(&part.members), ..*scores };
+        let memo = Memo::default();
+        let part = scores.part(&part.members, &memo);
         let metrics = PART_METRICS.iter().map(|name| &METRICS[metric(name)]);
         metrics.map(|m| part.column(m.score, m.column)).collect()
     };
@@ -177,7 +184,8 @@ pub(super) fn by_format(scores: &Scores, formats: &BTreeMap<String, Vec<bool>>) 
     formats
         .iter()
         .map(|(format, members)| {
-            let part = Scores { only: Some(members), ..*scores };
+            let memo = Memo::default();
+            let part = scores.part(members, &memo);
             let metrics = METRICS.iter().filter(|m| m.column.by_format);
             let estimates: Vec<Estimate> = metrics.map(|m| part.column(m.score, m.column)).collect();
             let n_trajectories = estimates.first().map_or(0, |e| e.n_trajectories);

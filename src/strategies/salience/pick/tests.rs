@@ -125,7 +125,7 @@ fn results_have_a_quota() {
 fn own_weights_rate() {
     let dir = tempfile::tempdir().unwrap();
     let mut weights: serde_json::Value =
-        serde_json::from_str(include_str!("../../data/weights.json")).unwrap();
+        serde_json::from_str(include_str!("../../../data/weights.json")).unwrap();
     weights["statements"]["intercept"] = serde_json::json!(9.0);
     let (path, text) = (dir.path().join("own.json"), weights.to_string());
     std::fs::write(&path, &text).unwrap();
