@@ -77,10 +77,21 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
             reader.end(&mut draft);
             draft.at(n_head + i, None);
             let text = said.content.unwrap_or_default().into_text(&mut draft.losses);
-            draft.observation(text, None);
+            match draft.has_open_call() {
+                true => draft.result(None, None, text, None),
+                false => draft.observation(text, None),
+            }
             continue;
         }
-        reader.read(n_head + i, message(said), &mut draft);
+        let (mut message, mut commands) = (message(said), Vec::new());
+        if message.role.as_deref() == Some("ai")
+            && let Some(Content::Text(text)) = &message.content
+            && let Some((said, command)) = command(text)
+        {
+            commands.push(command.to_owned());
+            message.content = Some(Content::Text(said.to_owned()));
+        }
+        reader.read_with(n_head + i, message, commands, &mut draft);
     }
     reader.end(&mut draft);
     let logged =
@@ -110,6 +121,13 @@ fn messages(raw: Option<&RawValue>) -> anyhow::Result<Vec<Said>> {
         false => serde_json::from_str(raw)?,
     };
     Ok(said)
+}
+
+/// What the agent says, and the command in a block at its end.
+fn command(text: &str) -> Option<(&str, &str)> {
+    let (said, block) = text.trim_end().strip_suffix("```")?.rsplit_once("```")?;
+    let (_, command) = block.split_once('\n')?;
+    (!command.trim().is_empty()).then(|| (said.trim_end(), command.trim_end()))
 }
 
 fn message(said: Said) -> Message {
@@ -145,9 +163,12 @@ mod tests {
         let (t, outline) = run(
             r#"{"instance_id":"o__n-1","model_name":"m","target":true,"exit_status":"submitted","trajectory":[
             {"cutoff_date":"x","mask":false,"role":"system","system_prompt":"S","text":null},{"role":"user","system_prompt":null,"text":"Fix it."},
-            {"role":"ai","system_prompt":null,"text":"ls","mask":true},{"role":"user","text":"a.py"}]}"#,
+            {"role":"ai","system_prompt":null,"text":"Look.\n```\nls\n```\n","mask":true},{"role":"user","text":"a.py"}]}"#,
         );
-        assert_eq!(outline, ["0 system S", "0 message Fix it.", "1 message ls", "1 observation a.py"]);
+        assert_eq!(
+            outline,
+            ["0 system S", "0 message Fix it.", "1 thought Look.", "1 action ls", "1 observation a.py"]
+        );
         assert_eq!(
             (t.resolved, t.repository.as_deref(), t.model.as_deref()),
             (Some(true), Some("o/n"), Some("m"))

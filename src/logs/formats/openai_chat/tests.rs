@@ -52,7 +52,7 @@ fn parallel_calls_answered_in_any_order() {
 #[test]
 fn results_in_the_name_of_the_user_are_observations() {
     let json = r#"{"run_id":"gpt-4o_maxiter_30_N_v2.1","instance_id":"a__b-1","messages":[{"role":"user","content":"T"},
-            {"role":"assistant","content":"<function=execute_bash>"},
+            {"role":"assistant","content":"Look.\n<function=execute_bash>\n<parameter=command>\nls\n</parameter>\n</function>"},
             {"role":"user","content":[{"type":"text","text":"EXECUTION RESULT of [execute_bash]:\na b"}]},
             {"role":"assistant","content":"done"},{"role":"user","content":"What is EXECUTION RESULT of [x]: y?"}]}"#;
     let (t, _) = runs(json);
@@ -60,13 +60,19 @@ fn results_in_the_name_of_the_user_are_observations() {
         outline(&t[0]),
         [
             "0 message T",
-            "1 message <function=execute_bash>",
+            "1 thought Look.",
+            "1 action execute_bash\nls",
             "1 observation EXECUTION RESULT of [execute_bash]:\na b",
             "2 message done",
             "3 message What is EXECUTION RESULT of [x]: y?"
         ]
     );
     assert_eq!((t[0].task_id.as_deref(), t[0].model.as_deref()), (Some("a__b-1"), Some("gpt-4o")));
+    assert!(t[0].steps[3].call_id.is_some() && t[0].steps[3].call_id == t[0].steps[2].call_id);
+    for no_call in ["<function=f>", "as in <function=f></function>", "<function=f>x</function>"] {
+        let json = format!(r#"{{"messages":[{{"role":"assistant","content":"{no_call}"}}]}}"#);
+        assert_eq!(outline(&runs(&json).0[0]), [format!("1 message {no_call}")]);
+    }
 }
 
 #[test]

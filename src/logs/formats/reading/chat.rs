@@ -353,7 +353,7 @@ fn read_reply(mut message: Message, reply: &mut Reply, draft: &mut Draft) {
     let mut say = |blocks: &mut Vec<_>, reply: &mut Reply, draft: &mut Draft| {
         let text = Content::Blocks(std::mem::take(blocks)).into_text(&mut draft.losses);
         said.extend([&text, "\n"]);
-        reply.text(text, draft);
+        say_or_call(text, reply, draft);
     };
     match message.content.unwrap_or_default() {
         Content::Blocks(blocks) => {
@@ -381,7 +381,7 @@ fn read_reply(mut message: Message, reply: &mut Reply, draft: &mut Draft) {
         content => {
             let text = content.into_text(&mut draft.losses);
             said.push_str(&text);
-            reply.text(text, draft);
+            say_or_call(text, reply, draft);
         }
     }
     for text in [message.refusal, message.audio.and_then(|a| a.transcript)].into_iter().flatten() {
@@ -398,6 +398,17 @@ fn read_reply(mut message: Message, reply: &mut Reply, draft: &mut Draft) {
     {
         // The older form has no id; logs of the newer one repeat a call in it.
         reply.older_call(Call::new(None, tool, call.arguments.unwrap_or_default().0), draft);
+    }
+}
+
+/// Words of the agent, and the call that models write at their end which have none of their own.
+fn say_or_call(text: String, reply: &mut Reply, draft: &mut Draft) {
+    match Call::written(&text) {
+        Some((said, call)) => {
+            reply.text(said.trim_end().to_owned(), draft);
+            reply.call(call, &mut Vec::new(), draft);
+        }
+        None => reply.text(text, draft),
     }
 }
 

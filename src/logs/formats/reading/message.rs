@@ -148,6 +148,13 @@ impl Message {
         others::read(&rest, || self.all_said(), losses)
     }
 
+    /// Whether it stands for all before it, as a whole or with one of its blocks.
+    pub(crate) fn compacts(&self) -> bool {
+        let is_one = |block: &Block| block.kind.as_deref() == Some("compaction") && block.content.is_some();
+        matches!(self.kind.as_deref(), Some("compaction" | "compaction_summary"))
+            || matches!(&self.content, Some(Content::Blocks(blocks)) if blocks.iter().any(is_one))
+    }
+
     /// Takes the blocks out that stand for all before them. One without a text is a compaction that failed, or one that
     /// only the provider can read.
     pub(crate) fn take_compactions(&mut self, losses: &mut Losses) -> Vec<String> {

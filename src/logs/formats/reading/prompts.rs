@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 
 use serde_json::Value;
 
@@ -40,6 +41,8 @@ pub(crate) struct Conversation {
     pub(crate) last: Option<Mark>,
     reader: Messages,
     said: Vec<Said>,
+    /// Where in it the newest compaction by the provider stands: what is before may be left out from then on.
+    compacted: Option<usize>,
     tools: Option<String>,
     /// What was counted for the call that wrote the next summary.
     written: Option<Usage>,
@@ -106,7 +109,8 @@ impl Prompts {
     fn beginning(&mut self, marks: &[Mark]) -> Option<&mut Conversation> {
         let begins_alike = |c: &&mut Conversation| {
             let head = c.said.len().min(marks.len()).min(2);
-            head > 0 && c.said.iter().zip(marks).take(head).all(|(said, mark)| said.mark == *mark)
+            let is_alike = c.said.iter().zip(marks).take(head).all(|(said, mark)| said.mark == *mark);
+            head > 0 && is_alike || c.left_out(marks).is_some()
         };
         self.0.iter_mut().rev().take(MAX_OPEN).find(begins_alike)
     }
@@ -148,6 +152,14 @@ impl Conversation {
         self.said.iter().map(|said| &said.mark).eq(marks)
     }
 
+    /// What a prompt leaves out that stands before a compaction by the provider.
+    fn left_out(&self, marks: &[Mark]) -> Option<Range<usize>> {
+        let (at, head) = (self.compacted?, self.common(marks));
+        let mut kept = self.said.get(at..)?.iter().zip(&marks[head..]);
+        let is_whole = head < at && marks.len() - head >= self.said.len() - at;
+        (is_whole && kept.all(|(said, mark)| said.mark == *mark)).then_some(head..at)
+    }
+
     fn common(&self, marks: &[Mark]) -> usize {
         self.said.iter().zip(marks).take_while(|(said, mark)| said.mark == **mark).count()
     }
@@ -165,6 +177,10 @@ impl Conversation {
             }
             _ => {}
         }
+        if let Some(left_out) = self.left_out(call.marks) {
+            self.said.drain(left_out);
+            self.compacted = None;
+        }
         let n_steps = self.draft.n_steps();
         let n_known = match self.common(call.marks) {
             all if all == self.said.len() => all,
@@ -180,6 +196,8 @@ impl Conversation {
             let id = call.reply.first().and_then(|(_, reply)| reply.id.as_ref()).map(|id| id.0.clone());
             let first = self.next;
             self.next += call.reply.len();
+            let compacted = call.reply.iter().rposition(|(_, item)| item.compacts());
+            self.compacted = compacted.map(|at| self.said.len() + at).or(self.compacted);
             self.said.extend(
                 call.reply.iter().zip(first..).map(|((mark, _), message)| Said { mark: *mark, message }),
             );
@@ -192,6 +210,9 @@ impl Conversation {
 
     /// Another message is said.
     pub(crate) fn say(&mut self, mark: Mark, message: Message) {
+        if message.compacts() {
+            self.compacted = Some(self.said.len());
+        }
         self.said.push(Said { mark, message: self.next });
         self.last = Some(Mark::of(&message));
         self.taken.extend(self.last);

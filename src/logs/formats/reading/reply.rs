@@ -34,6 +34,24 @@ impl Call {
         Call { id: None, tool: "bash".to_owned(), arguments: command, is_command: true }
     }
 
+    /// What a text says, and the call at its end, as OpenHands has models write it:
+    /// `<function=NAME><parameter=KEY>VALUE</parameter></function>`.
+    pub(crate) fn written(text: &str) -> Option<(&str, Self)> {
+        let inner = text.trim_end().strip_suffix("</function>")?;
+        let at = inner.rfind("<function=").filter(|at| *at == 0 || inner[..*at].ends_with('\n'))?;
+        let (tool, mut rest) = inner[at..].strip_prefix("<function=")?.split_once('>')?;
+        let mut arguments = serde_json::Map::new();
+        while let Some(next) = rest.trim_start().strip_prefix("<parameter=") {
+            let (key, value) = next.split_once('>')?;
+            let (value, behind) = value.split_once("</parameter>")?;
+            arguments.insert(key.to_owned(), value.trim_matches('\n').into());
+            rest = behind;
+        }
+        let is_call = rest.trim().is_empty() && !tool.contains(char::is_whitespace);
+        let arguments = Value::Object(arguments).to_string();
+        is_call.then(|| (&text[..at], Call::new(None, tool.to_owned(), arguments)))
+    }
+
     /// Takes the same call in another style out of these. None if there is none; its id there, if that is another one.
     pub(crate) fn merge(&mut self, others: &mut Vec<Call>) -> Option<Option<String>> {
         let same = others
