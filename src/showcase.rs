@@ -19,12 +19,11 @@ use crate::context::{Block, Content, Piece, speaker};
 use crate::experiment::cell::{Account, Models, Shelf, Which, accounts};
 use crate::experiment::{Contents, Dataset, Plan, Variant};
 use crate::export::camera::Shot;
-use crate::export::words::Words;
+use crate::export::words::{Searched, Words};
 use crate::files::{reach, seal};
 use crate::scores::retention::NEED_RETENTION;
 use crate::store::{self, Row as _, ScoreValue, ShowcaseRow, TableReader, TableWriter, TrajectoryKey};
 use crate::strategies;
-use crate::text::redact::Searched;
 use crate::trajectory::Role;
 
 /// Raised when other events are shown of the same replays, or their texts are cut or redacted in another way.

@@ -53,7 +53,7 @@ impl Place {
         let experiment = self.at(&format!("{name}.toml"));
         let text = format!(
             "name = \"night\"\ntokenizer = \"{tokenizer}\"\nseed = 1\n\n[[strategies]]\nname = \"full\"\n\n[[strategies]]\nname = \"truncate\"\n\
-             keep_last = 5\n\n[[strategies]]\nname = \"random\"\nkept_share = 0.2\nseed = [1, 2]\n\n[[triggers]]\nname = \"turns\"\nn = 5\nkeep = 3\n\n\
+             keep_last = 5\n\n[[strategies]]\nname = \"random\"\nkept_share = 0.2\nseed = [1, 2]\n\n[[triggers]]\nname = \"turns\"\nn = 5\nkeep = 4\n\n\
              [[policies]]\nname = \"ours\"\nwindow = 64000\n\n[[policies.policy.stages]]\n\
              trigger = {{ name = \"limits\", tokens = 500 }}\nscope = {{ name = \"results\", keep = {keep} }}\n\
              strategy = {{ name = \"clear\" }}\n"
@@ -202,7 +202,7 @@ fn nights_are_read_replayed_and_compared() {
     };
     write("old", 0, RUNS);
     let config = place.at("nightly.toml");
-    fs::write(&config, "logs = \"logs\"\nexperiment = \"night.toml\"\nkeep = 3\n").unwrap();
+    fs::write(&config, "logs = \"logs\"\nexperiment = \"night.toml\"\nkeep = 4\n").unwrap();
     let night = |keep: u32| {
         place.experiment("night", keep, "o200k");
         // Nights are named by the second.
@@ -226,7 +226,7 @@ fn nights_are_read_replayed_and_compared() {
     fs::write(&config, "logs = []\nexperiment = \"night.toml\"\n").unwrap();
     let none = place.call(&["nightly", &config]);
     assert!(told(&none).contains("nightly.toml:1: `logs` names none"), "{}", told(&none));
-    fs::write(&config, "logs = \"logs\"\nexperiment = \"night.toml\"\nkeep = 3\n").unwrap();
+    fs::write(&config, "logs = \"logs\"\nexperiment = \"night.toml\"\nkeep = 4\n").unwrap();
     assert!(!Path::new(&place.at("nights")).exists());
 
     let first = night(GOOD);
@@ -271,7 +271,7 @@ fn nights_are_read_replayed_and_compared() {
         .filter(|name| name.starts_with("20"))
         .collect();
     kept.sort();
-    assert_eq!(kept.len(), 3, "{kept:?}");
+    assert_eq!(kept.len(), 4, "{kept:?}");
     let newest = Path::new(&place.at("nights")).join(kept.last().unwrap());
     for file in [
         "report/report.html",

@@ -314,7 +314,7 @@ fn warnings(of: &Compared) -> Vec<String> {
     }
     if !of.only_base.is_empty() {
         said.push(format!(
-            "warning: not compared, for they are gone: {}\nhint: variants are paired by their settings, or by their labels; a \
+            "warning: not compared, for they are gone: {}\nhint: variants are paired by their labels, where their settings are others; a \
              policy under [[policies]] keeps its `name` whatever its keys are; `may_go = [\"LABEL\"]` in the gate lets one go",
             shortened(&of.only_base)
         ));

@@ -6,7 +6,8 @@ use std::collections::HashMap;
 
 use crate::context::log::Log;
 use crate::context::{Block, Content};
-use crate::text::redact::{Mark, Searched, Tally, marked, marks};
+pub use crate::text::redact::Searched;
+use crate::text::redact::{Mark, Tally, marked, marks};
 use crate::trajectory::Step;
 
 use super::camera::Shot;

@@ -11,7 +11,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
-use anyhow::Context as _;
 use polars::prelude::{
     BooleanChunked, DataFrame, DataFrameJoinOps as _, JoinArgs, JoinType, MaintainOrderJoin,
     SortMultipleOptions, UniqueKeepStrategy,
@@ -24,6 +23,7 @@ use crate::store::{self, CellRow, EventRow, Row, ScoreRow, TrajectoryRow, Varian
 
 mod decisions;
 mod frames;
+mod manifest;
 mod sampled;
 mod strata;
 
@@ -32,6 +32,7 @@ pub(crate) use sampled::Corpus;
 pub(crate) use strata::{STRATUM_KEYS, Stratum};
 
 use frames::{BATCH_ROWS, frame};
+use manifest::Manifest;
 use sampled::Sampled;
 use strata::{Grouped, KEYS};
 
@@ -218,7 +219,7 @@ impl Run {
             trajectories(folder, population, sampled.as_ref())?;
         let (cells, n_ok_everywhere) = cells(folder, &index, &trajectories)?;
         let events = events(folder, &index, &trajectories)?;
-        let Manifest { prices, own, name, data, semantics, tokenizer } = manifest(folder)?;
+        let Manifest { prices, own, name, data, semantics, tokenizer } = manifest::read(folder)?;
         Ok(Run {
             folder: folder.to_owned(),
             variants,
@@ -372,41 +373,6 @@ fn trajectories(
         .collect();
     let n_without_repository = (0..rows.height()).filter(|&row| repository.get(row).is_none()).count();
     Ok(Clustered { trajectories, drawn, n_without_repository })
-}
-
-/// What a report needs of the run's manifest.
-#[derive(Default)]
-struct Manifest {
-    prices: Option<Prices>,
-    own: Vec<About>,
-    name: String,
-    data: String,
-    semantics: Option<u64>,
-    tokenizer: Option<String>,
-}
-
-/// Without a manifest the rows still stand.
-fn manifest(folder: &Path) -> anyhow::Result<Manifest> {
-    #[derive(serde::Deserialize)]
-    struct Own {
-        about: About,
-    }
-    const SHOWN: usize = 8;
-    let path = folder.join("_manifest.json");
-    let Some(manifest) = reach::read(&path)? else { return Ok(Manifest::default()) };
-    let damaged = || format!("{} is damaged", path.display());
-    let mut manifest: serde_json::Value = serde_json::from_slice(&manifest).with_context(damaged)?;
-    let text = |pointer| manifest.pointer(pointer).and_then(|value| value.as_str()).unwrap_or_default();
-    let name = text("/plan/name").to_owned();
-    let data = text("/inputs/trajectories.parquet/sha256").chars().take(SHOWN).collect();
-    let tokenizer = Some(text("/plan/tokenizer").to_owned()).filter(|name| !name.is_empty());
-    let semantics = manifest.get("semantics").and_then(serde_json::Value::as_u64);
-    let mut part = |pointer| manifest.pointer_mut(pointer).map(serde_json::Value::take);
-    let prices = part("/plan/prices").map(serde_json::from_value).transpose().with_context(damaged)?;
-    let own = part("/plan/score_programs").map(serde_json::from_value::<Vec<Own>>);
-    let own = own.transpose().with_context(damaged)?.unwrap_or_default();
-    let own = own.into_iter().map(|own| own.about).collect();
-    Ok(Manifest { prices, own, name, data, semantics, tokenizer })
 }
 
 fn cells(

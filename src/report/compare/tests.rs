@@ -236,6 +236,7 @@ fn change<R: crate::store::Row>(run: &tempfile::TempDir, mut to: impl FnMut(&mut
 fn a_variant_that_is_called_another_name_for_its_neighbours_is_the_same() {
     let line = |label: &str, n: u64| {
         let mut line = Line::by_hand(label, &[("need_retention", &[(1.0, 1.0)][..])]);
+        line.trigger_name = "turns".to_owned();
         line.trigger_params = [("n".to_owned(), n.into())].into_iter().collect();
         line
     };

@@ -199,15 +199,17 @@ fn few_repositories_are_told_what_holds_for_them() {
     assert!(svg.contains("these repositories") && svg.contains("truncate(last=5)"), "{svg}");
 }
 
-/// Without a share counts say which is the best: variants stand as they do where the same sessions are of many repositories.
+/// Without a share counts say which is the best: the first variants are those of the same sessions from many repositories.
 #[test]
 fn few_repositories_have_the_best_first() {
-    let order = |n_repositories| {
+    let first = |n_repositories| {
         let dir = tempfile::tempdir().unwrap();
         write_run(dir.path(), &GRID, 60, n_repositories);
-        data(&page_in(dir.path(), false))["order"].clone()
+        let told = data(&page_in(dir.path(), false));
+        let places = told["order"].as_array().unwrap().iter().map(|place| place.as_u64().unwrap());
+        places.enumerate().filter(|(_, place)| *place < 10).collect::<Vec<_>>()
     };
-    assert_eq!(order(2), order(12));
+    assert_eq!(first(2), first(12));
 }
 
 /// The page has the order of summary.md, and the looks of the figures.
