@@ -386,6 +386,26 @@ mod tests {
         assert!(!asked.contains("names no window"), "{asked}");
     }
 
+    /// In the form of the file that it goes into; code has its brackets closed.
+    #[test]
+    fn what_is_pasted_can_be_read() {
+        for product in &FILE.products {
+            for Choice { name, paste, .. } in &product.choices {
+                let is_read = match product.place.as_str() {
+                    place if place.contains(".toml") => toml::from_str::<toml::Table>(paste).is_ok(),
+                    place if place.contains(".json") || place.starts_with("the request") => {
+                        serde_json::from_str::<serde_json::Value>(&format!("{{{paste}}}")).is_ok()
+                    }
+                    _ => ["()", "{}", "[]"].iter().all(|pair| {
+                        let n = |at: usize| paste.matches(&pair[at..=at]).count();
+                        n(0) == n(1)
+                    }),
+                };
+                assert!(is_read, "{} {name}: {paste}", product.name);
+            }
+        }
+    }
+
     #[test]
     fn policies_that_differ_in_pruning_alone_have_the_same_summaries() {
         let menu = Menu::of(Some("opencode"), 0).unwrap();
