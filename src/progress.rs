@@ -38,6 +38,7 @@ pub enum Unit {
     Bytes,
     StepVariants,
     Variants,
+    Calls,
 }
 
 impl Unit {
@@ -46,6 +47,7 @@ impl Unit {
             Unit::Bytes => "bytes",
             Unit::StepVariants => "step-variants",
             Unit::Variants => "variants",
+            Unit::Calls => "calls",
         }
     }
 
@@ -55,13 +57,14 @@ impl Unit {
             Unit::Bytes => "",
             Unit::StepVariants => " step-variants",
             Unit::Variants => " variants",
+            Unit::Calls => " calls",
         }
     }
 
     fn shown(self, n: u64) -> String {
         match self {
             Unit::Bytes => DecimalBytes(n).to_string(),
-            Unit::StepVariants | Unit::Variants => HumanCount(n).to_string(),
+            Unit::StepVariants | Unit::Variants | Unit::Calls => HumanCount(n).to_string(),
         }
     }
 }

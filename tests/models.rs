@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -263,6 +263,47 @@ fn a_server_is_a_model_like_any_other() {
         let bench = place.run(&["models", "bench", "dead"]);
         assert!(text(&bench).contains("model dead: no answer from"), "{}", text(&bench));
     }
+}
+
+#[test]
+fn calls_of_other_programs_are_answered_in_their_order() {
+    let place = Place::new();
+    let server = format!(
+        "[[servers]]\nname = \"big\"\nroles = [\"generator\", \"scorer\"]\nkind = \"openai\"\nurl = \"{}\"\nwindow = 4096\n",
+        server()
+    );
+    fs::write(place.at("own.toml"), server).unwrap();
+    let asked = |args: &[&str], calls: &str| {
+        let all = [&["models", "call", "big", "--models", "own.toml"], args].concat();
+        let mut command = place.command(&all);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(calls.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    };
+    let generate = |text: &str| {
+        serde_json::json!({"generate": {"prompt": {"parts": [{"text": text}]}, "max_tokens": 4}}).to_string()
+    };
+    let score = r#"{"score": {"prompt": {"parts": [{"text": "x"}]}, "continuations": [" y"]}}"#;
+
+    let output = asked(&["--cache", "calls.sqlite"], &[&generate("x"), score, &generate("z"), ""].join("\n"));
+    let lines: Vec<Value> =
+        output.stdout.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+    assert_eq!(lines.len(), 3, "{}", text(&output));
+    assert_eq!((&lines[0]["text"]["text"], &lines[0]["text"]["finish"]), (&"a b".into(), &"stop".into()));
+    assert!(lines[1]["error"].as_str().unwrap().contains("cannot"), "{lines:?}");
+    assert_eq!(lines[2], lines[0]);
+    assert_eq!((output.status.code(), text(&output).contains("1 call without an answer")), (Some(1), true));
+    assert!(place.at("calls.sqlite").exists());
+
+    // Nothing is asked where a line is wrong, and no cache is made.
+    let output = asked(&["--cache", "other.sqlite"], &format!("{}\n{{\"scores\": 1}}\n", generate("x")));
+    let told = text(&output);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{told}");
+    assert!(told.contains("standard input, line 2, column 9: unknown variant `scores`"), "{told}");
+    assert!(!place.at("other.sqlite").exists());
+    let output = asked(&["--no-cache", "--quiet"], "");
+    assert_eq!((output.status.code(), output.stdout.len(), text(&output).as_str()), (Some(0), 0, ""));
 }
 
 #[test]

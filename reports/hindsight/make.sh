@@ -20,3 +20,8 @@ python3 "$here/needs.py" "$out/logs" "$out"
 python3 "$here/salience.py" "$out/labelled" "$out"
 python3 "$here/readers.py" "$out/labelled.jsonl" "$out/second.jsonl"
 python3 "$here/export.py" "$out/logs" "$out/labelled" "$out/open" "$out"
+# With MODELS=yes also what asks models, 20 minutes each at most (`trajpress models fetch`); started again it goes on from the answers in OUT.
+if [ -n "${MODELS:-}" ]; then
+  python3 "$here/stack.py" "$out/labelled" "$out" trajpress
+  python3 "$here/agora.py" "$out/logs" "$out" trajpress
+fi

@@ -15,6 +15,10 @@ use crate::models::{Model as _, fetch};
 use crate::progress::{Meter, Unit};
 use crate::text::escape;
 
+#[cfg(feature = "llama")]
+mod bench;
+mod call;
+
 /// Get the local models, and check them
 ///
 /// Models are files in TRAJPRESS_MODELS, else in trajpress/models of XDG_CACHE_HOME or of ~/.cache.
@@ -32,7 +36,8 @@ use crate::text::escape;
 #[command(after_help = "Examples:
   trajpress models fetch
   trajpress models fetch better
-  trajpress models check --all")]
+  trajpress models check --all
+  trajpress models call smollm2-135m < calls.jsonl > answers.jsonl")]
 pub struct Args {
     #[command(subcommand)]
     action: Action,
@@ -73,30 +78,25 @@ Exit codes: 0 all are whole; 1 some are missing or wrong; 2 wrong usage")]
   trajpress models bench
   trajpress models bench smollm2-135m --threads 1 --sequences 8
   trajpress models bench ./any.gguf --prompt 2048")]
-    Bench(Bench),
-}
+    Bench(bench::Args),
+    /// Ask a model what other programs want to know, as strategies ask it
+    ///
+    /// A call is a line of JSON on standard input, its answer a line on standard output, in the same order; one without an
+    /// answer is {"error": WHY}. All lines are checked before any call is asked. Calls are
+    ///
+    ///   {"score": {"prompt": PROMPT, "continuations": [" yes", " no"]}}      log-likelihoods, a token each
+    ///   {"generate": {"prompt": PROMPT, "max_tokens": 64}}                   and grammar, stop, sampling
+    ///   {"embed": {"text": TEXT}} and {"tokenize": {"text": TEXT}}
+    ///
+    /// A PROMPT has parts ({"text": TEXT}, and may_cut; scored has the part's own tokens scored) and perhaps chat, system,
+    /// prefill. Calls with the same beginning are cheaper one after the other: it is read once.
+    #[command(after_help = "Examples:
+  trajpress models call smollm2-135m < calls.jsonl > answers.jsonl
+  echo '{\"tokenize\": {\"text\": \"How many?\"}}' | trajpress models call smollm2-135m -q
+  trajpress models call big --models my-models.toml --no-cache < calls.jsonl
 
-#[cfg(feature = "llama")]
-#[derive(Debug, clap::Args)]
-struct Bench {
-    #[command(flatten)]
-    which: Which,
-    /// Contexts, each with a thread of its own; 0 is one a core (a server has its own)
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=1024))]
-    threads: u32,
-    /// Sequences side by side in each context, or calls side by side on a server; 0 is as many as fit its memory,
-    /// or as the file of models says
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=128))]
-    sequences: u32,
-    /// Tokens of each prompt
-    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
-    prompt: u32,
-    /// Tokens written after each prompt
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
-    answer: u32,
-    /// Measure as with `batched = true` in a file of models
-    #[arg(long)]
-    batched: bool,
+Exit codes: 0 all are answered; 1 some are not; 2 wrong usage, or the model is gone")]
+    Call(call::Args),
 }
 
 #[derive(Debug, clap::Args)]
@@ -128,7 +128,8 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         Action::Fetch(which) => fetch_all(&catalogue.pick(&which.names(&catalogue))?, &folder, output),
         Action::Check(which) => check_all(&which.names(&catalogue), &catalogue, &folder, output),
         #[cfg(feature = "llama")]
-        Action::Bench(bench) => bench_all(bench, &catalogue, &folder, output),
+        Action::Bench(bench) => bench::run(bench, &catalogue, &folder, output),
+        Action::Call(call) => call::run(call, catalogue, output),
     }
 }
 
@@ -313,132 +314,6 @@ enum Place {
         #[serde(skip_serializing_if = "Option::is_none")]
         context: Option<u32>,
     },
-}
-
-/// A line of `models bench`.
-#[cfg(feature = "llama")]
-#[derive(Serialize)]
-struct Measured {
-    model: String,
-    /// Back end, instruction set and weights.
-    identity: String,
-    /// None of a server's: it has its own.
-    contexts: Option<u32>,
-    /// Sequences that write in one batch, at most. None of a server's and an embedder's.
-    rows: Option<u32>,
-    #[serde(flatten)]
-    speed: crate::models::bench::Speed,
-}
-
-#[cfg(feature = "llama")]
-fn bench_all(
-    args: &Bench,
-    catalogue: &Catalogue,
-    folder: &Folder,
-    output: Output,
-) -> anyhow::Result<ExitStatus> {
-    let mut lines = Vec::new();
-    let (paths, names): (Vec<String>, Vec<String>) =
-        args.which.names(catalogue).into_iter().partition(|name| is_path(name));
-    let names = catalogue.pick(&names)?.into_iter().map(|model| model.name().to_owned());
-    for name in paths.into_iter().chain(names) {
-        if !output.quiet {
-            super::tell(&format!("{name}: measuring ..."));
-        }
-        let server = match is_path(&name) {
-            true => None,
-            false => match catalogue.model(&name)? {
-                Named::Server(remote) => Some(remote),
-                Named::File(_) => None,
-            },
-        };
-        lines.push(match server {
-            Some(remote) => measured_there(args, remote)?,
-            None => measured_here(args, &name, catalogue, folder)?,
-        });
-    }
-    print(&match output.json {
-        true => escape::json(&lines)?,
-        false => bench_table(&lines),
-    })?;
-    Ok(ExitStatus::Done)
-}
-
-/// A model in a worker.
-#[cfg(feature = "llama")]
-fn measured_here(
-    args: &Bench,
-    name: &str,
-    catalogue: &Catalogue,
-    folder: &Folder,
-) -> anyhow::Result<Measured> {
-    use crate::models::bench::{embedding_speed, text_speed};
-    use crate::models::llama::{Kind, Llama, Options};
-
-    let found = folder.resolve(catalogue, name)?;
-    let mut options = Options::of(&found);
-    options.contexts = super::threads(args.threads as usize) as u32;
-    options.sequences = (args.sequences > 0).then_some(args.sequences);
-    options.batched |= args.batched;
-    let (contexts, kind) = (options.contexts, options.kind);
-    let model = Llama::new(options, &std::env::current_exe()?);
-    let loaded = model.load()?;
-    let sequences = contexts * loaded.sequences;
-    let speed = match kind {
-        Kind::Text => text_speed(&model, sequences, args.prompt, args.answer)?,
-        Kind::Embedder => embedding_speed(&model, 100)?,
-    };
-    let identity = model.card().identity.clone();
-    let rows = (kind == Kind::Text).then_some(loaded.rows);
-    Ok(Measured { model: name.to_owned(), identity, contexts: Some(contexts), rows, speed })
-}
-
-/// A model on a server.
-#[cfg(feature = "llama")]
-fn measured_there(args: &Bench, remote: &crate::models::catalogue::Remote) -> anyhow::Result<Measured> {
-    use crate::models::bench::{embedding_speed, text_speed};
-
-    let mut options = remote.options.clone();
-    if args.sequences > 0 {
-        options.concurrency = args.sequences as usize;
-    }
-    let sequences = u32::try_from(options.concurrency)?;
-    let told = |error| anyhow::anyhow!("model {}: {error}", remote.name);
-    let server = Server::new(options).map_err(told)?;
-    let reads = |role: &Role| matches!(role, Role::Generator | Role::Scorer);
-    let speed = match remote.roles.iter().any(reads) {
-        true => text_speed(&server, sequences, args.prompt, args.answer),
-        false => embedding_speed(&server, 100),
-    };
-    let identity = server.card().identity.clone();
-    Ok(Measured {
-        model: remote.name.clone(),
-        identity,
-        contexts: None,
-        rows: None,
-        speed: speed.map_err(told)?,
-    })
-}
-
-#[cfg(feature = "llama")]
-fn bench_table(lines: &[Measured]) -> String {
-    let rate = |value: Option<f64>| value.map_or("-".to_owned(), |v| format!("{v:.0}"));
-    let head = ["model", "contexts", "sequences", "rows", "read/s", "write/s x1", "write/s all", "texts/s"];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    rows.extend(lines.iter().map(|line| {
-        let speed = &line.speed;
-        vec![
-            line.model.clone(),
-            line.contexts.map_or("-".to_owned(), |n| n.to_string()),
-            speed.sequences.to_string(),
-            line.rows.map_or("-".to_owned(), |n| n.to_string()),
-            rate(speed.prefill),
-            rate(speed.generate_one),
-            rate(speed.generate_all),
-            rate(speed.texts),
-        ]
-    }));
-    columns(&rows)
 }
 
 /// All models with their names and what they are, in the order of the catalogue. Asks no server.

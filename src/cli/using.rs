@@ -19,6 +19,16 @@ use crate::scores::readers::Named;
 /// Options of the commands that ask models.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct Using {
+    #[command(flatten)]
+    cache: Caching,
+    /// File of models and servers that adds to the built-in ones and overrides them
+    #[arg(long, value_name = "FILE")]
+    models: Option<PathBuf>,
+}
+
+/// Options of the call cache.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(super) struct Caching {
     /// Ask models anew: neither read nor write the call cache
     #[arg(long)]
     no_cache: bool,
@@ -28,9 +38,35 @@ pub(super) struct Using {
     /// GiB that the call cache keeps at most; what was not used for longest leaves first
     #[arg(long, value_name = "GIB", default_value_t = 4.0, value_parser = above_zero)]
     cache_size: f64,
-    /// File of models and servers that adds to the built-in ones and overrides them
-    #[arg(long, value_name = "FILE")]
-    models: Option<PathBuf>,
+}
+
+impl Caching {
+    /// Opens models of a catalogue with this cache before them; each is to have so many contexts.
+    pub(super) fn opener(&self, catalogue: Catalogue, contexts: usize) -> anyhow::Result<Opener> {
+        let store = match self.cache.clone().or_else(cache_path) {
+            Some(path) if !self.no_cache => {
+                Some(Arc::new(Store::open(&path, (self.cache_size * f64::from(1 << 30)) as u64)?))
+            }
+            _ => None,
+        };
+        Ok(Opener {
+            catalogue: Arc::new(catalogue),
+            folder: Arc::new(Folder::of_environment()?),
+            program: std::env::current_exe().context("cannot tell where this program is")?,
+            store,
+            contexts: contexts as u32,
+        })
+    }
+}
+
+/// What a model must be known for to be asked this.
+pub(super) fn role(call: &Call) -> Role {
+    match call {
+        Call::Embed { .. } => Role::Embedder,
+        Call::Score { .. } => Role::Scorer,
+        Call::Generate { .. } => Role::Generator,
+        Call::Tokenize { .. } => Role::Tokenizer,
+    }
 }
 
 fn above_zero(text: &str) -> Result<f64, String> {
@@ -132,7 +168,8 @@ impl Opened {
 impl Using {
     /// The same without the call cache.
     pub(super) fn uncached(&self) -> Self {
-        Using { no_cache: true, ..self.clone() }
+        let cache = Caching { no_cache: true, cache: None, ..self.cache.clone() };
+        Using { cache, models: self.models.clone() }
     }
 
     /// Opens the models of some variants and those that read for the scores, without loading them; each is to have so many
@@ -163,26 +200,9 @@ impl Using {
         if names.is_empty() {
             return Ok(Opened::default());
         }
-        let store = match self.cache.clone().or_else(cache_path) {
-            Some(path) if !self.no_cache => {
-                Some(Arc::new(Store::open(&path, (self.cache_size * f64::from(1 << 30)) as u64)?))
-            }
-            _ => None,
-        };
-        let opener = Opener {
-            catalogue: Arc::new(Catalogue::load(self.models.as_deref())?),
-            folder: Arc::new(Folder::of_environment()?),
-            program: std::env::current_exe().context("cannot tell where this program is")?,
-            store,
-            contexts: contexts as u32,
-        };
+        let opener = self.cache.opener(Catalogue::load(self.models.as_deref())?, contexts)?;
         let open = |(name, calls): (&str, Vec<Call>)| {
-            let role = match calls[0] {
-                Call::Embed { .. } => Role::Embedder,
-                Call::Score { .. } => Role::Scorer,
-                _ => Role::Generator,
-            };
-            Ok((name.to_owned(), (Arc::new(opener.open(name, role)?), calls)))
+            Ok((name.to_owned(), (Arc::new(opener.open(name, role(&calls[0]))?), calls)))
         };
         Ok(Opened(names.into_iter().map(open).collect::<anyhow::Result<_>>()?))
     }

@@ -47,6 +47,7 @@ pub struct Card {
 
 /// One piece of work for a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Call {
     /// Continue the prompt.
     Generate {
@@ -56,12 +57,17 @@ pub enum Call {
         /// GBNF that the answer must match (see `grammar`), root rule `root`.
         grammar: Option<String>,
         /// The answer ends before the first of these texts.
+        #[serde(default)]
         stop: Vec<String>,
         /// None is greedy.
         sampling: Option<Sampling>,
     },
     /// Log-likelihood of the prompt's scored parts, and of each continuation after the whole prompt.
-    Score { prompt: Prompt, continuations: Vec<String> },
+    Score {
+        prompt: Prompt,
+        #[serde(default)]
+        continuations: Vec<String>,
+    },
     /// The text's unit vector.
     Embed { text: String },
     /// The text's tokens under the model's own vocabulary, special tokens not recognised.
@@ -70,6 +76,7 @@ pub enum Call {
 
 /// How to draw tokens where greedy is not wanted. Same seed, same text.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Sampling {
     /// Above 0.
     pub temperature: f32,
@@ -80,6 +87,7 @@ pub struct Sampling {
 
 /// What a model says to a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Answer {
     Text(Text),
     Scores(Scores),
@@ -105,6 +113,7 @@ pub struct Text {
 
 /// Why a text ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Finish {
     /// The model ended it, or a stop text was met.
     Stop,

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 /// What a model is asked. All texts are tokenised with special tokens off; the only control tokens of a
 /// prompt are those that the model's own chat template puts around them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Prompt {
     /// True: the model's chat template is put around `system` and the parts (one user message).
     /// False: plain completion; `system` comes first as text.
@@ -22,6 +23,7 @@ pub struct Prompt {
 
 /// A piece of the user's message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Part {
     pub text: String,
     /// Where the prompt exceeds the window, the longest part that may be cut loses its oldest (first) tokens.
