@@ -218,10 +218,11 @@ mod tests {
             "{money}"
         );
         assert!(!money.contains("would tell") && !money.contains("as good"), "{money}");
-        assert!(money.contains("costs at least 1 % less, has no more prompts over"), "{money}");
+        assert!(money.contains("cost at least 1 % less, have no more prompts over"), "{money}");
         // The figure of the best one, with its interval.
         assert!(
-            money.contains("` loses the fewest needs. It loses 18") && money.contains(" fewer a session."),
+            money.contains("` loses the fewest needs a session. It loses 18")
+                && money.contains(" fewer a session."),
             "{money}"
         );
         let both = told([vec![Fails::NotShown], vec![Fails::Over, Fails::NotShown]]);
@@ -281,7 +282,8 @@ mod tests {
         assert!(excess.value < few.excess.value && excess.more.value > few.excess.more.value);
         let many = Compared { excess, cost: [70.0, 100.0], ..compared(0, 0.0, None) };
         let answer = answer(vec![many, few]);
-        let named = format!("Of these `{}` loses the fewest needs.", answer.menu.candidates[1].name);
+        let named =
+            format!("enough to tell, `{}` loses the fewest needs a session.", answer.menu.candidates[1].name);
         assert!(matches!(&answer.page()[0], Block::Text(text) if text.contains(&named)), "{named}");
         let rows = answer.frontier().into_iter().find_map(|block| match block {
             Block::Table { rows, .. } => Some(rows.len()),

@@ -46,7 +46,7 @@ impl Answer {
                 .to_owned();
         }
         format!(
-            "in both halves of the sessions none costs at least {} less, has no more prompts over the window, and is shown to lose at most {} more of what is needed later",
+            "no policy does all three in both halves of the sessions: cost at least {} less, have no more prompts over the window, and be shown to lose at most {} more of what is needed later",
             percent(LEAST_SAVED),
             points(self.margin)
         )
@@ -62,7 +62,10 @@ impl Answer {
         all.min_by(|a, b| a.0.total_cmp(&b.0)).map_or_else(String::new, |(_, of)| {
             let beside = if of.break_even.is_some() { ", with ideal summaries" } else { "" };
             let lost = lost(&of.excess, beside);
-            format!("Of these `{}` loses the fewest needs. {lost}\n", self.dish(of).name)
+            format!(
+                "Of those that fit and compressed enough to tell, `{}` loses the fewest needs a session. {lost}\n",
+                self.dish(of).name
+            )
         })
     }
 
