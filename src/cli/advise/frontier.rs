@@ -36,7 +36,7 @@ impl Answer {
             let why = if n_fit == 0 {
                 format!("{have} more prompts over the window than it")
             } else {
-                format!("{lose} what no need tells of")
+                format!("{lose} nothing that can be counted: what went was not used again")
             };
             let all = count(n as u64, "policy");
             return vec![Block::Text(format!(

@@ -134,6 +134,13 @@ impl Answer {
 
     fn too_little(&self) -> String {
         let (needs, sessions) = self.advice.most;
+        if self.advice.n_halves[0] == 0 {
+            return format!(
+                "Too little was compressed to tell: {}, and each half of them needs {LEAST} in which something was compressed, with {LEAST_NEEDS} exposed needs.\n{}",
+                count(self.n_sessions as u64, "session"),
+                self.more_would_tell()
+            );
+        }
         format!(
             "Too little was compressed to tell: of what costs less, in the older half of the sessions, at most {} in {}; each half needs {LEAST_NEEDS} in {LEAST}.\n{}",
             count(needs, "exposed need"),

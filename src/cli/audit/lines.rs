@@ -39,7 +39,12 @@ pub(super) fn written(row: &TrajectoryRow, of: &Compaction) -> String {
             format!("{most}{cost}, if one call read all of the prompt anew")
         }
     };
-    format!("    writing the summary: {cost}; with that {}\n", paid(of.paid_with_summary, &of.change))
+    match of.change.n_left {
+        0 => format!("    writing the summary: {cost}\n"),
+        _ => {
+            format!("    writing the summary: {cost}; with that {}\n", paid(of.paid_with_summary, &of.change))
+        }
+    }
 }
 
 pub(super) fn fall(Fall { turn, time, before, after, is_other_model }: &Fall) -> String {
@@ -114,7 +119,7 @@ fn paid(after: Option<u32>, change: &Change) -> String {
     let left = count(u64::from(change.n_left), "call");
     match after {
         Some(0) => "cheaper at once".to_owned(),
-        _ if change.n_left == 0 => "no call came after that one".to_owned(),
+        _ if change.n_left == 0 => "no call came after it, so that it was not paid back".to_owned(),
         Some(n) if n <= change.n_left => format!("paid back after {n} of the {left} that followed"),
         _ => format!("not paid back by the {left} that followed"),
     }

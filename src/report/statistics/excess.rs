@@ -68,6 +68,18 @@ pub(crate) struct Excess {
     pub(crate) n_lost: [u64; 2],
 }
 
+/// Needs that a session loses more than under the reference. Nobody loses fewer than none: where the reference loses none at all,
+/// the policy loses no fewer, and the other way round.
+fn more(pairs: &[Pair], n_needs: u64) -> Estimate {
+    let mut more =
+        a_session(Scale::Score, pairs, n_needs, |pair| pair.n_lost[0] as f64 - pair.n_lost[1] as f64);
+    let [own, other] = [0, 1].map(|i| pairs.iter().map(|pair| pair.n_lost[i]).sum::<u64>());
+    more.interval = more
+        .interval
+        .map(|(lo, hi)| (if other == 0 { lo.max(0.0) } else { lo }, if own == 0 { hi.min(0.0) } else { hi }));
+    more
+}
+
 /// What can be said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
@@ -96,9 +108,7 @@ impl Excess {
             low: low(affected.iter().copied(), 0)
                 .zip(low(affected.iter().copied(), 1))
                 .map(|(own, other)| [own, other]),
-            more: a_session(Scale::Score, pairs, n_needs, |pair| {
-                pair.n_lost[0] as f64 - pair.n_lost[1] as f64
-            }),
+            more: more(pairs, n_needs),
             lost: [0, 1].map(|i| affected.iter().map(|pair| pair.lost[i]).sum()),
             n_lost: [0, 1].map(|i| affected.iter().map(|pair| pair.n_lost[i]).sum()),
         }
@@ -284,6 +294,12 @@ mod tests {
         assert!((value - 22.0 / 6.0).abs() < 1e-12 && value - 2.570_582 * se < 0.0);
         let times = (2.570_582 * se / value).exp();
         assert!((lo - value / times).abs() < 1e-3 && (hi - value * times).abs() < 1e-3, "{lo} {hi}");
+        // Beside a reference that loses none, too, and of a policy that loses none.
+        let beside = Excess::of(&apart(pairs.clone())).more.interval.unwrap();
+        assert!(beside.0 == 0.0 && beside.1 > 22.0 / 6.0, "{beside:?}");
+        let swapped = pairs.iter().map(|pair| Pair { n_lost: [pair.n_lost[1], pair.n_lost[0]], ..*pair });
+        let swapped = Excess::of(&apart(swapped.collect())).more.interval.unwrap();
+        assert_eq!(swapped, (-beside.1, 0.0));
         // And none more than all that either could lose.
         let all = Excess::of(&apart(
             [vec![pair(9, [9.0, 0.0]); 9], vec![pair(9, [3.0, 0.0]), pair(9, [8.0, 1.0])]].concat(),
