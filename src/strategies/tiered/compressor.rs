@@ -373,7 +373,7 @@ mod tests {
                 "code=500",
                 "resolved by Friday.",
                 "ask Alice Johnson for",
-                "card before 12 March."
+                "my card before 12 March."
             ]
         );
     }
