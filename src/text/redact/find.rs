@@ -400,6 +400,20 @@ mod tests {
                 "j\u{fc}rgen.m\u{fc}ller@b\u{fc}cher.de",
             ),
             ("?mail=nina%40posteo.de".to_owned(), "nina%40posteo.de"),
+            (
+                "so xoxe.xoxp-1-Mi0yLTk4NzY1NDMyMTA5ODc2NTQzMjEwLTk4NzY1 it is".to_owned(),
+                "xoxe.xoxp-1-Mi0yLTk4NzY1NDMyMTA5ODc2NTQzMjEwLTk4NzY1",
+            ),
+            ("DD_API_KEY=0b0efd707f4859070b0efd707f485907".to_owned(), "0b0efd707f4859070b0efd707f485907"),
+            (
+                "https://x.io/?aws_secret_access_key=K4Z4V6%2Bwx1u6Zrm%2FgdHVon0Pgf4qhCRdmz".to_owned(),
+                "K4Z4V6%2Bwx1u6Zrm%2FgdHVon0Pgf4qhCRdmz",
+            ),
+            (
+                "I use fireworks, fw_slrv1GL5MPT3xm2nfmD9al, as you said".to_owned(),
+                "fw_slrv1GL5MPT3xm2nfmD9al",
+            ),
+            ("and sk-71ebb031f8bbba11cdea42b707be1a39.".to_owned(), "sk-71ebb031f8bbba11cdea42b707be1a39"),
             ("vscode://file/%2Fhome%2Fnkowalska%2Fx".to_owned(), "%2Fhome%2Fnkowalska"),
         ] {
             let told = found(&text);
