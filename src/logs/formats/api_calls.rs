@@ -60,6 +60,8 @@ struct Calls {
     prompts: Prompts,
     /// Of each response the one before it, and what was said since.
     chain: HashMap<String, (Option<String>, Vec<Mark>)>,
+    /// All that was said up to the newest response: the next one mostly stands behind it, and no chain is walked.
+    newest: Option<(String, Vec<Mark>)>,
     losses: Losses,
 }
 
@@ -109,8 +111,11 @@ impl Session for Calls {
         let reply: Vec<(Mark, Message)> =
             reply.into_iter().map(|message| (Mark::of(&message), message)).collect();
         if let Some(id) = id {
-            let said = marks[n_known..].iter().copied().chain(reply.iter().map(|(mark, _)| *mark));
-            self.chain.insert(id.0, (previous, said.collect()));
+            let said = |from: usize| {
+                marks[from..].iter().copied().chain(reply.iter().map(|(mark, _)| *mark)).collect()
+            };
+            self.newest = Some((id.0.clone(), said(usize::from(system.is_some()))));
+            self.chain.insert(id.0, (previous, said(n_known)));
         }
         let mut system = system;
         let take = &mut |i: usize| match i.checked_sub(n_known) {
@@ -144,6 +149,9 @@ impl Session for Calls {
 impl Calls {
     /// What was said up to a response, but for the system prompt.
     fn before(&self, id: Option<&str>) -> Vec<Mark> {
+        if let Some((_, said)) = self.newest.as_ref().filter(|(newest, _)| id == Some(newest)) {
+            return said.clone();
+        }
         let (mut next, mut turns) = (id, Vec::new());
         while let Some((previous, said)) = next.and_then(|id| self.chain.get(id)) {
             turns.push(said);
