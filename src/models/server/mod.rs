@@ -29,7 +29,7 @@
 use std::collections::HashMap;
 use std::env;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -160,6 +160,8 @@ pub struct Server {
     frames: Mutex<HashMap<bool, Vec<Vec<u32>>>>,
     /// Of one that reads text.
     dialect: &'static Dialect,
+    /// Why it gives no log-likelihoods, once an answer has shown that it never will.
+    no_echo: OnceLock<String>,
 }
 
 /// `/v1/models`.
@@ -247,6 +249,7 @@ impl Server {
             opening: Vec::new(),
             frames: Mutex::default(),
             dialect,
+            no_echo: OnceLock::new(),
         };
         if kind == Kind::LlamaServer {
             server.opening = server.ids("", Reading::OPENING, &mut effort)?;

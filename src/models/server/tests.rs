@@ -226,6 +226,7 @@ fn what_a_server_is_not_known_to_do_is_not_done() {
         Call::Tokenize { text: "x".to_owned() },
         score(user("x"), "y"),
         score(plain.clone(), "y"),
+        score(plain.clone(), "z"),
         score(plain.clone(), "</s>"),
         // It does not count.
         generate(plain),
@@ -233,6 +234,9 @@ fn what_a_server_is_not_known_to_do_is_not_done() {
         let outcome = one(&server, call.clone());
         assert!(matches!(outcome, Err(CallError::Unsupported(_))), "{call:?}: {outcome:?}");
     }
+    // It was asked once for what it does not do at all.
+    let echoed = stub.asked().iter().filter(|asked| asked.body["echo"] == true).count();
+    assert_eq!(echoed, 1);
 }
 
 #[test]

@@ -233,17 +233,25 @@ impl Server {
         if text.is_empty() {
             return Ok((vec![Vec::new(); pieces.len()], 0));
         }
+        if let Some(why) = self.no_echo.get() {
+            return unsupported(why);
+        }
+        let never = |why: String| unsupported(self.no_echo.get_or_init(|| why));
         let body = json!({
             "model": self.model, "prompt": text, "max_tokens": 1, "temperature": 0, "echo": true, "logprobs": 1,
         });
         let answer: Completions = match self.client.post("/v1/completions", &body, effort) {
-            Err(Failure { status: Some(400 | 404 | 422), error: CallError::Failed(why), .. }) => {
+            Err(Failure { status: Some(404), error: CallError::Failed(why), .. }) => {
+                return never(format!("score: its server does not echo a prompt ({why})"));
+            }
+            // It may be this prompt alone.
+            Err(Failure { status: Some(400 | 422), error: CallError::Failed(why), .. }) => {
                 return unsupported(&format!("score: its server does not echo a prompt ({why})"));
             }
             other => other?,
         };
         let [Choice { logprobs: Some(logprobs), .. }] = &answer.choices[..] else {
-            return unsupported("score: its server does not echo a prompt with log-likelihoods");
+            return never("score: its server does not echo a prompt with log-likelihoods".to_owned());
         };
         aligned(pieces, logprobs).or_else(|why| unsupported(&format!("score: {why}")))
     }
