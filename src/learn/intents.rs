@@ -24,12 +24,14 @@ pub struct Labels {
 }
 
 /// A labelled run: where it stands, and turns with their classes.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 struct Run {
     path: String,
     task: String,
     id: String,
     turns: Vec<(u32, usize)>,
+    /// Turns of which it is said whether a unit of work ended with them.
+    ends: Vec<(u32, bool)>,
 }
 
 /// A line of a file of labels.
@@ -40,6 +42,7 @@ struct Line {
     trajectory: String,
     turn: u32,
     intent: String,
+    subtask_end: Option<bool>,
 }
 
 impl Labels {
@@ -52,12 +55,13 @@ impl Labels {
             let none = (line.intent == "none").then_some(CLASSES - 1);
             let class =
                 intent.or(none).with_context(|| format!("{}: `{}` is no intent", place(), line.intent))?;
-            let Line { path, task, trajectory: id, turn, .. } = line;
+            let Line { path, task, trajectory: id, turn, subtask_end, .. } = line;
             let at = *self.by_id.entry(id.clone()).or_insert_with(|| {
-                self.runs.push(Run { path, task, id, turns: Vec::new() });
+                self.runs.push(Run { path, task, id, ..Run::default() });
                 self.runs.len() - 1
             });
             self.runs[at].turns.push((turn, class));
+            self.runs[at].ends.extend(subtask_end.map(|ends| (turn, ends)));
         }
         Ok(())
     }
@@ -85,6 +89,11 @@ impl Labels {
         let found = self.runs.iter().enumerate();
         self.found = found.filter_map(|(at, run)| Some((find(run)?, at))).collect();
         self.runs.len() - self.found.len()
+    }
+
+    /// The turns of a trajectory of which it is said whether a unit of work ended with them.
+    pub(super) fn ends(&self, id: &str) -> &[(u32, bool)] {
+        self.found.get(id).map_or(&[], |&run| &self.runs[run].ends)
     }
 
     /// Whether turns of a trajectory are labelled.
@@ -167,7 +176,7 @@ mod tests {
 
     fn labels(n: u32) -> Labels {
         let turns = vec![(1, Intent::Explore as usize), (2, Intent::Implement as usize)];
-        let run = Run { path: String::new(), task: String::new(), id: format!("id {n}"), turns };
+        let run = Run { id: format!("id {n}"), turns, ..Run::default() };
         Labels { runs: vec![run], found: HashMap::from([(format!("id {n}"), 0)]), ..Labels::default() }
     }
 

@@ -14,6 +14,7 @@ use crate::text::pieces::{BUCKETS, Bytes};
 
 pub mod atoms;
 pub mod cover;
+pub mod ends;
 mod history;
 pub mod intents;
 pub mod labels;

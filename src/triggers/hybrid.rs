@@ -172,6 +172,9 @@ mod tests {
         )
     }
 
+    /// The seed's signals of a subtask.
+    const SEED: &str = "learned = false\nexplicit_completion = true\nsemantic_marker = true\ntest_success = true\ntool_pattern = true";
+
     #[test]
     fn parts_in_their_order() {
         // The edit ends the exploring. What the tests end is one turn then. Then nothing is changed for ten turns, twice: that comes
@@ -179,7 +182,7 @@ mod tests {
         let all =
             ["8: intent ..7 0.85", "19: subtask/inactivity ..18 0.4", "29: subtask/inactivity ..28 0.4"];
         // (The odds take the fourth look at the same file for debugging.)
-        let fired = |params: &str| fired(&script(), "hybrid", params);
+        let fired = |params: &str| fired(&script(), "hybrid", &format!("{SEED}\n{params}"));
         assert_eq!(fired("inactivity = true"), all);
         // The tests end the subtask, and implementing, which comes second.
         let short = fired("least_turns = 1");
@@ -238,7 +241,8 @@ mod tests {
         }
         let window = fired(&script(), "hybrid", &format!("{off}\nmasking_window = 25"));
         assert_eq!(window, ["28: turns ..3 0.5", "30: turns ..5 0.5"]);
-        let semantic = fired(&script(), "hybrid", "turns = false\nstaleness = false\nintent = false");
+        let semantic = format!("{SEED}\nturns = false\nstaleness = false\nintent = false");
+        let semantic = fired(&script(), "hybrid", &semantic);
         assert_eq!(semantic[0], "9: subtask/test_success ..8 0.9");
     }
 }

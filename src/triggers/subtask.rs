@@ -1,4 +1,4 @@
-//! Fires when a piece of work is done, by six signals, each with the seed's confidence and a switch.
+//! Fires when a piece of work is done, by learned odds, or by the seed's six signals, each with the seed's confidence and a switch.
 //!
 //! | signal | it is seen in a turn where | confidence |
 //! | --- | --- | --- |
@@ -7,10 +7,12 @@
 //! | `consecutive_edits` | a run of at least `edits` turns with successful edits has ended | 0.7 |
 //! | `semantic_marker` | the agent says "now I'll work on X" | 0.7 |
 //! | `tool_pattern` | after reading and editing comes a check that succeeds: a test, a program, or, for a document, reading it again | 0.7 |
+//! | `learned` | the turn after the end, by odds of what is said and done in both | 0.7 |
 //! | `inactivity` | no file was changed for `idle_turns` turns (where any was before) | 0.4 |
 //!
-//! `consecutive_edits` and `inactivity` are the seed's, and off by default: 1 of 25 and 3 of 31 firings that were read end something
-//! (docs/seeds.md).
+//! `learned` alone is on by default: of 87 ends in 69 real logs, told by odds that have not seen the repository, it finds 31 with 61 firings, the
+//! four upper signals 14 with 105 (datasets/phases). Of `consecutive_edits` and `inactivity` 1 of 25 and 3 of 31 firings that were read end
+//! something (docs/seeds.md).
 //!
 //! Of several signals in a turn the surest counts, of equal ones the upper. The scope ends before the turn with the outcome,
 //! which stays: the passing test, the statement, the last edit of the run, the turn that begins the new work. A dialogue
@@ -18,9 +20,14 @@
 //! other languages only edits, tests and programs tell. Source: seed semantic-triggers, section 1; the confidences
 //! high, medium and low are ours, and so is that a document, which no test checks, is checked by reading it again.
 
+use std::sync::Arc;
+
+use anyhow::Context as _;
+
 use super::{Detector, Each, Entry, Firing, Rule, Trigger};
 use crate::context::log::Log;
-use crate::params::params;
+use crate::params::{self, params};
+use crate::turns::ends::Ends;
 use crate::turns::{Facts, MOST_FILES, Touch};
 
 pub(super) const ENTRY: Entry = Entry {
@@ -36,24 +43,32 @@ pub(super) const ENTRY: Entry = Entry {
             ("semantic_marker", rule.semantic_marker),
             ("tool_pattern", rule.tool_pattern),
             ("inactivity", rule.inactivity),
+            ("learned", rule.learned),
         ])?;
-        Ok(Box::new(rule))
+        let own = own_odds(&rule.end_weights)?;
+        Ok(Box::new(Units { rule: rule.into(), own }))
     },
 };
 
 params! {
-    #[derive(Clone, Copy)]
+    #[derive(Clone)]
     pub(super) struct Subtask {
+        /// Whether it fires where learned odds tell that a unit of work has ended.
+        learned: bool = true,
+        /// From these odds on it has, as a probability.
+        least_odds: f64 = 0.15 (from 0 to 1),
+        /// Odds of one's own, `PATH#HASH`, as `train --target subtasks` writes them; empty: those that travel with the program.
+        end_weights: String = "",
         /// Whether it fires when tests pass after an edit.
-        test_success: bool = true,
+        test_success: bool = false,
         /// Whether it fires when the agent says that something is done.
-        explicit_completion: bool = true,
+        explicit_completion: bool = false,
         /// Whether it fires when a run of edits has ended.
         consecutive_edits: bool = false,
         /// Whether it fires when the agent says what it turns to.
-        semantic_marker: bool = true,
+        semantic_marker: bool = false,
         /// Whether it fires when a check succeeds after reading and editing.
-        tool_pattern: bool = true,
+        tool_pattern: bool = false,
         /// Whether it fires when no file was changed for a while.
         inactivity: bool = false,
         /// Turns with edits in a row that make a run.
@@ -71,9 +86,26 @@ impl Subtask {
     }
 }
 
-impl Trigger for Subtask {
-    fn detector(&self, _: &Log, first_turn: u32) -> Box<dyn Detector> {
-        Box::new(Each { next: first_turn, rule: Work { rule: *self, ..Work::begun(first_turn) } })
+/// The trigger, with odds of the user's own.
+struct Units {
+    rule: Arc<Subtask>,
+    own: Option<Ends>,
+}
+
+/// The odds of a file, `PATH#HASH`; none where nothing is named.
+fn own_odds(name: &str) -> anyhow::Result<Option<Ends>> {
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let (path, text) = params::own_file("end_weights", name, "name nothing, or")?;
+    Ok(Some(Ends::parse(&text).with_context(|| format!("end_weights `{path}`"))?))
+}
+
+impl Trigger for Units {
+    fn detector(&self, log: &Log, first_turn: u32) -> Box<dyn Detector> {
+        let own = self.own.as_ref().map(|own| own.of_turns(&log.trajectory.steps).into());
+        let rule = Work { rule: Arc::clone(&self.rule), own, ..Work::begun(first_turn) };
+        Box::new(Each { next: first_turn, rule })
     }
 }
 
@@ -87,7 +119,9 @@ const MOST_EDITED: usize = 4 * MOST_FILES;
 /// The work at hand.
 #[derive(Default)]
 struct Work {
-    rule: Subtask,
+    rule: Arc<Subtask>,
+    /// By odds of the user's own, how likely a unit ended with the turn before each.
+    own: Option<Arc<[f64]>>,
     /// Its first turn, and the first that no event has taken.
     since: u32,
     from: u32,
@@ -135,7 +169,8 @@ impl Work {
     }
 
     fn signal(&self, facts: &Facts, turn: u32) -> Option<Signal> {
-        let rule = self.rule;
+        let rule = &self.rule;
+        let likely = self.own.as_ref().map_or(facts.ended, |own| own[turn as usize]);
         let passed = facts.test.and_then(|test| test.passed) == Some(true);
         let proves = self.has_edits() && self.is_proved_by(facts) || self.acted && facts.api.is_some();
         let idle = self.changed.is_some_and(|last| turn - last >= rule.idle_turns) && !facts.edited;
@@ -143,6 +178,7 @@ impl Work {
         [
             (rule.test_success && passed && proves, TEST_SUCCESS),
             (rule.explicit_completion && facts.says_complete && turn > self.since, EXPLICIT_COMPLETION),
+            (rule.learned && likely >= rule.least_odds && turn > self.since, LEARNED),
             (rule.consecutive_edits && ended, CONSECUTIVE_EDITS),
             (rule.semantic_marker && facts.says_next && turn > self.since, SEMANTIC_MARKER),
             (rule.tool_pattern && self.looked_first && self.is_checked_by(facts), TOOL_PATTERN),
@@ -181,6 +217,7 @@ struct Signal(&'static str, f64, bool);
 
 const TEST_SUCCESS: Signal = Signal("subtask/test_success", HIGH, false);
 const EXPLICIT_COMPLETION: Signal = Signal("subtask/explicit_completion", HIGH, false);
+const LEARNED: Signal = Signal("subtask/learned", MEDIUM, true);
 const CONSECUTIVE_EDITS: Signal = Signal("subtask/consecutive_edits", MEDIUM, true);
 const SEMANTIC_MARKER: Signal = Signal("subtask/semantic_marker", MEDIUM, true);
 const TOOL_PATTERN: Signal = Signal("subtask/tool_pattern", MEDIUM, false);
@@ -194,8 +231,9 @@ impl Rule for Work {
         if is_tested {
             self.change(facts, turn);
         }
-        // The run of edits ended with the turn before.
-        let outcome = |kind: &str| if kind == CONSECUTIVE_EDITS.0 { turn - 1 } else { turn };
+        // The run of edits, or the unit, ended with the turn before.
+        let is_over = |kind: &str| [CONSECUTIVE_EDITS.0, LEARNED.0].contains(&kind);
+        let outcome = |kind: &str| if is_over(kind) { turn - 1 } else { turn };
         let signal = self.signal(facts, turn);
         let signal = signal.filter(|signal| outcome(signal.0) >= self.from + self.rule.least_turns);
         let Some(Signal(kind, confidence, is_next)) = signal else {
@@ -210,7 +248,8 @@ impl Rule for Work {
         let firing = firing.with(serde_json::json!({ "since": self.since, "outcome": outcome }));
         let changed = self.changed.map(|_| turn);
         let since = if is_next { turn } else { turn + 1 };
-        *self = Work { rule: self.rule, changed, from: outcome, ..Work::begun(since) };
+        let (rule, own) = (Arc::clone(&self.rule), self.own.take());
+        *self = Work { rule, own, changed, from: outcome, ..Work::begun(since) };
         if is_next {
             self.change(facts, turn);
             self.go_on(facts);
@@ -222,9 +261,12 @@ impl Rule for Work {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{fired, lines, refused};
+    use crate::turns::ends::{Ends, N_BUCKETS};
 
-    /// Events of one turn, as short scripts have them.
-    const SHORT: &str = "least_turns = 1";
+    /// The seed's signals, with events of one turn, as short scripts have them.
+    /// The seed's four signals alone.
+    const SEED: &str = "learned = false\nexplicit_completion = true\nsemantic_marker = true\ntest_success = true\ntool_pattern = true";
+    const SHORT: &str = "learned = false\nexplicit_completion = true\nsemantic_marker = true\ntest_success = true\ntool_pattern = true\nleast_turns = 1";
 
     /// The seed's scenario: auth.py is mended, then the README is brought up to date.
     const AUTH: &str = "user: Fix authentication bug and update documentation
@@ -253,11 +295,11 @@ mod tests {
         );
         // Without the first signal the pattern sees the same.
         assert_eq!(
-            fired(AUTH, "subtask", "test_success = false\nleast_turns = 1"),
+            fired(AUTH, "subtask", "learned = false\ntool_pattern = true\nleast_turns = 1"),
             ["5: subtask/tool_pattern ..4 0.7", "8: subtask/tool_pattern ..7 0.7"]
         );
-        let off = "test_success = false\ntool_pattern = false";
-        assert_eq!(fired(AUTH, "subtask", off), [""; 0]);
+        let said = "learned = false\nexplicit_completion = true\nsemantic_marker = true";
+        assert_eq!(fired(AUTH, "subtask", said), [""; 0]);
     }
 
     /// An edit that is tested in the same turn ends the work there, in one command or two calls.
@@ -282,7 +324,7 @@ mod tests {
         let two = script(&format!("action: {edit}\nalso: {test}"));
         assert_eq!(fired(&two, "subtask", SHORT), ["3: subtask/test_success ..2 0.9"]);
         assert_eq!(
-            fired(&two, "subtask", "test_success = false\nleast_turns = 1"),
+            fired(&two, "subtask", "learned = false\ntool_pattern = true\nleast_turns = 1"),
             ["3: subtask/tool_pattern ..2 0.7"]
         );
         let turned = script(&format!("action: {test}\nalso: {edit}"));
@@ -363,10 +405,10 @@ mod tests {
     fn a_run_of_edits_ends_with_its_last() {
         let edits = lines("action: sed -i s/a/b/ f.py\nobservation: edited", 4);
         let script = format!("user: u\n{edits}\naction: ls\nobservation: f.py\nagent: so");
-        let on = "consecutive_edits = true";
+        let on = "learned = false\nconsecutive_edits = true";
         assert_eq!(fired(&script, "subtask", on), ["6: subtask/consecutive_edits ..4 0.7"]);
         assert_eq!(fired(&script, "subtask", &format!("{on}\nedits = 5")), [""; 0]);
-        assert_eq!(fired(&script, "subtask", ""), [""; 0]);
+        assert_eq!(fired(&script, "subtask", SEED), [""; 0]);
     }
 
     #[test]
@@ -392,8 +434,8 @@ mod tests {
     fn inactivity() {
         let idle = lines("action: ls\nobservation: a", 7);
         let script = format!("user: u\naction: sed -i s/a/b/ f.py\nobservation: edited\n{idle}");
-        let params = "inactivity = true\nidle_turns = 3";
-        assert_eq!(fired(&script, "subtask", "idle_turns = 3"), [""; 0]);
+        let params = "learned = false\ninactivity = true\nidle_turns = 3";
+        assert_eq!(fired(&script, "subtask", &format!("{SEED}\nidle_turns = 3")), [""; 0]);
         assert_eq!(
             fired(&script, "subtask", params),
             ["5: subtask/inactivity ..4 0.4", "8: subtask/inactivity ..7 0.4"]
@@ -404,11 +446,10 @@ mod tests {
     #[test]
     fn it_needs_a_signal() {
         assert_eq!(refused("subtask", "edits = 0"), "parameter `edits` must be at least 1");
-        let off = "test_success = false\nexplicit_completion = false\nsemantic_marker = false\ntool_pattern = false";
-        assert_eq!(fired(AUTH, "subtask", &format!("{off}\ninactivity = true")), [""; 0]);
+        assert_eq!(fired(AUTH, "subtask", "learned = false\ninactivity = true"), [""; 0]);
         assert_eq!(
-            refused("subtask", off),
-            "it never fires: one of `test_success`, `explicit_completion`, `consecutive_edits`, `semantic_marker`, `tool_pattern`, `inactivity` must be true"
+            refused("subtask", "learned = false"),
+            "it never fires: one of `test_success`, `explicit_completion`, `consecutive_edits`, `semantic_marker`, `tool_pattern`, `inactivity`, `learned` must be true"
         );
     }
 
@@ -421,8 +462,8 @@ mod tests {
             [done; 3].join("\nthought: So?\n")
         );
         let turns = |params: &str| fired(&script, "subtask", params).len();
-        assert!(turns(SHORT) > turns(""), "{:?}", fired(&script, "subtask", SHORT));
-        let scopes: Vec<u32> = fired(&script, "subtask", "")
+        assert!(turns(SHORT) > turns(SEED), "{:?}", fired(&script, "subtask", SHORT));
+        let scopes: Vec<u32> = fired(&script, "subtask", SEED)
             .iter()
             .map(|told| told.split("..").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap())
             .collect();
@@ -430,6 +471,32 @@ mod tests {
             !scopes.is_empty() && [&[1], &scopes[..]].concat().windows(2).all(|w| w[1] - w[0] >= 2),
             "{scopes:?}"
         );
+    }
+
+    /// With odds that look at nothing but the user, a unit ends where he speaks next; the turn that ended it stays.
+    #[test]
+    fn learned_odds_tell_one_turn_later() {
+        let mut weights = vec![0.0; N_BUCKETS];
+        weights[N_BUCKETS - 1] = 100.0;
+        let file = std::env::temp_dir().join(format!("trajpress-ends-{}.json", std::process::id()));
+        let text = serde_json::to_string(&Ends::new(-5.0, &weights)).unwrap();
+        std::fs::write(&file, &text).unwrap();
+        let hash = blake3::hash(text.as_bytes()).to_hex();
+        let own = format!("end_weights = \"{}#{}\"", file.display(), &hash[..16]);
+        let script = "user: u
+            action: ls
+            observation: a
+            action: ls
+            observation: b
+            agent: That is all.
+            user: Now the manual.
+            agent: Well.
+            agent: bye";
+        assert_eq!(fired(script, "subtask", &own), ["5: subtask/learned ..3 0.7"]);
+        let sure = format!("{own}\nleast_odds = 1.0");
+        assert_eq!(fired(script, "subtask", &sure), [""; 0]);
+        std::fs::remove_file(&file).unwrap();
+        assert!(refused("subtask", &own).contains("end_weights"));
     }
 
     #[test]

@@ -239,11 +239,25 @@ pub struct Class {
 impl Class {
     /// The odds of a class, rounded to a byte a weight.
     pub fn new(class: usize, intercept: f64, weights: &[f64]) -> Self {
+        Self::named(NAMES.get(class).copied().unwrap_or("none"), intercept, weights)
+    }
+
+    /// The same by the name of the class.
+    pub(crate) fn named(name: &str, intercept: f64, weights: &[f64]) -> Self {
         let most = weights.iter().fold(0.0, |most: f64, weight| most.max(weight.abs()));
         let step = most.max(1e-9) / f64::from(i8::MAX);
         let weights = Bytes(weights.iter().map(|weight| (weight / step).round() as i8).collect());
-        let name = NAMES.get(class).copied().unwrap_or("none").to_owned();
-        Class { name, intercept, step, weights }
+        Class { name: name.to_owned(), intercept, step, weights }
+    }
+
+    /// Whether it has this name and so many weights.
+    pub(crate) fn is(&self, name: &str, n: usize) -> bool {
+        self.name == name && self.weights.0.len() == n
+    }
+
+    /// Its probability where there is no other class, 0 to 1.
+    pub(crate) fn likely(&self, pieces: &[u16]) -> f64 {
+        1.0 / (1.0 + libm::exp(-self.odds(pieces)))
     }
 
     fn odds(&self, pieces: &[u16]) -> f64 {
@@ -278,8 +292,7 @@ impl Rater {
 
     /// The number of the likeliest class of a turn with these pieces, and its share of the probabilities of all.
     pub fn rate(&self, pieces: &[u16]) -> (usize, f64) {
-        let likely = |class: &Class| 1.0 / (1.0 + libm::exp(-class.odds(pieces)));
-        let all: Vec<f64> = self.classes.iter().map(likely).collect();
+        let all: Vec<f64> = self.classes.iter().map(|class| class.likely(pieces)).collect();
         let top = (0..all.len()).max_by(|&a, &b| all[a].total_cmp(&all[b]).then(b.cmp(&a))).unwrap_or(0);
         (top, all[top] / all.iter().sum::<f64>())
     }

@@ -10,6 +10,7 @@ use crate::trajectory::Step;
 
 pub mod actions;
 mod claims;
+pub mod ends;
 pub mod intents;
 mod names;
 pub mod outcomes;
@@ -19,6 +20,7 @@ mod trials;
 
 pub use reader::MOST_FILES;
 
+use ends::Ends;
 use intents::{Intent, Rater};
 use reader::Reader;
 
@@ -96,19 +98,29 @@ pub struct Facts {
     pub says_complete: bool,
     /// Whether the agent says that it turns to something else now.
     pub says_next: bool,
+    /// Whether the user speaks.
+    pub asked: bool,
+    /// By learned odds, how likely a unit of work ended with the turn before, 0 to 1.
+    pub ended: f64,
     /// By learned odds, with how sure it is, 0 to 1; none where it is about none of them.
     pub intent: Option<(Intent, f64)>,
 }
 
 /// Reads a trajectory.
 pub fn read(steps: &[Step]) -> Turns {
-    let rater = Rater::shipped();
+    let (rater, ends) = (Rater::shipped(), Ends::shipped());
     let mut turns = Vec::new();
     let mut reader = Reader::default();
+    let mut before = Vec::new();
     reader.all(steps, |turn, facts, pieces| {
         turns.resize(turn, Facts::default());
         let intent = rater.intent(pieces).filter(|_| turn > 0);
-        turns.push(Facts { intent, ..facts });
+        let ended = match turn {
+            0 | 1 => 0.0,
+            _ => ends.likely(&ends::pieces(&before, pieces, facts.asked)),
+        };
+        turns.push(Facts { intent, ended, ..facts });
+        before = pieces.to_vec();
     });
     Turns { turns, names: reader.names, trials: reader.trials.files }
 }
@@ -119,6 +131,17 @@ pub fn pieces(steps: &[Step]) -> Vec<Vec<u16>> {
     Reader::default().all(steps, |turn, _, pieces| {
         all.resize(turn, Vec::new());
         all.push(pieces.to_vec());
+    });
+    all
+}
+
+/// By turn, the pieces of which it is told whether a unit of work ended with the turn before.
+pub fn ends_of(steps: &[Step]) -> Vec<Option<Vec<u16>>> {
+    let (mut all, mut before) = (Vec::new(), Vec::new());
+    Reader::default().all(steps, |turn, facts, pieces| {
+        all.resize(turn, None);
+        all.push((turn > 1).then(|| ends::pieces(&before, pieces, facts.asked)));
+        before = pieces.to_vec();
     });
     all
 }

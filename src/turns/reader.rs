@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::text::atoms::{self, AtomKind};
 use crate::text::spellings::Spellings;
-use crate::trajectory::{Kind, Step};
+use crate::trajectory::{Kind, Role, Step};
 use crate::turns::actions::{Action, ActionKind, Editor};
 use crate::turns::intents::{self, FileKind, Past, Pieces};
 use crate::turns::names::ACTIONS;
@@ -86,6 +86,7 @@ impl Reader {
                 Kind::Message | Kind::Thought if step.is_agent() => {
                     said(&step.text, &mut facts, &mut pieces);
                 }
+                Kind::Message if step.role == Role::User => facts.asked = true,
                 Kind::Action => {
                     let action = actions::analyse(step, &mut self.editor);
                     self.trials.goes_to(&step.text);
