@@ -1,7 +1,7 @@
 //! `trajpress train`: weights from logs of one's own, and whether they beat those that travel with the program.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -14,38 +14,42 @@ use crate::context::log::Log;
 use crate::experiment::Dataset;
 use crate::files::reach;
 use crate::files::whole;
-use crate::learn::{Linear, OfStatements, Seen, Weights, intents, labels, needs};
+use crate::learn::{Linear, OfStatements, Seen, Weights, ends, intents, labels, needs};
 use crate::text::escape;
+use crate::turns::ends::Ends;
 use crate::turns::intents::Rater;
 
 use super::{ExitStatus, Output, count, print, tell};
-use verdict::{Served, Verdict, add};
+use excluded::group;
+use verdict::{REPOSITORY, SESSION, Served, Verdict, add};
 
+mod excluded;
 mod verdict;
 
-/// Train the raters on your own logs: what is needed later, what matters, or what turns are about
+/// Train the raters on your own logs: what is needed later, what matters, what turns are about, or where work ends
 ///
 /// Learns from a folder that `ingest` and `annotate` wrote: which lines agents needed later (for `hindsight`), or, from logs in the annotated form,
-/// which statements matter (for `salience` and `protected-core`), or, from labels of turns, what an agent is about (for the trigger `intent`). It says by cross-validation, with repositories
+/// which statements matter (for `salience` and `protected-core`), or, from labels of turns, what an agent is about (for the trigger `intent`) or where a unit of work ends (for `subtask`). It says by cross-validation, with repositories
 /// that the weights have not seen, what share of the needs is served at a tenth of the tokens (of the labelled spans, found by 12 items a point;
-/// of the labelled turns, told right) by them and by the weights that travel with the program, and the
+/// of the labelled turns, told right; of the labelled ends, found) by them and by the weights that travel with the program, and the
 /// interval of the difference. The file is then named in an experiment as `weights = "PATH#HASH"`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   trajpress train data --out weights.json
   trajpress train data --out weights.json --exclude-repos test-repos.txt
   trajpress train labelled --target salience --out weights.json
-  trajpress train data --target intents --labels turns.jsonl --out intents.json")]
+  trajpress train data --target intents --labels turns.jsonl --out intents.json
+  trajpress train data --target subtasks --labels turns.jsonl --out subtasks.json")]
 pub struct Args {
     /// Folder that `ingest` and `annotate` wrote
     data: PathBuf,
-    /// What is learned: needs, salience from labels, or intents of turns
+    /// What is learned: needs, salience from labels, intents of turns, or where subtasks end
     #[arg(long, value_enum, default_value_t = Target::Needs)]
     target: Target,
     /// Write the weights to FILE
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// For intents: labels of turns, one a line: {"path", "task", "trajectory", "turn", "intent"}; may be given several times
+    /// For intents and subtasks: labels of turns, one a line: {"path", "task", "trajectory", "turn", "intent", "subtask_end"}; may be given several times
     #[arg(long, value_name = "FILE")]
     labels: Vec<PathBuf>,
     /// Leave out the repositories that FILE names, one a line
@@ -65,6 +69,7 @@ enum Target {
     Needs,
     Salience,
     Intents,
+    Subtasks,
 }
 
 /// Parts that repositories are divided into.
@@ -248,6 +253,57 @@ impl Sample for intents::Sample {
     }
 }
 
+impl Sample for ends::Sample {
+    type Learned = Ends;
+    type Rater = Ends;
+    const TOLD: Told = Told {
+        target: "subtasks",
+        unit: "turn",
+        found: "with which a unit of work ends",
+        measure: "labelled ends found",
+        nothing: "no end is labelled\nhint: give `--labels FILE`, whose lines name a run of this folder, a turn, and `subtask_end`",
+    };
+
+    const IS_LABELLED: bool = true;
+
+    fn of(log: &Log, turns: &intents::Labels) -> Self {
+        ends::Sample::of(log, turns)
+    }
+
+    fn counts(&self) -> (usize, usize) {
+        (self.n_turns(), self.n_ends())
+    }
+
+    fn learn(samples: &[&Self]) -> Option<Ends> {
+        ends::learn(samples)
+    }
+
+    fn rater(learned: &Ends) -> &Ends {
+        learned
+    }
+
+    fn shipped(_: &Weights) -> &Ends {
+        Ends::shipped()
+    }
+
+    fn manifest(_: &Weights) -> &serde_json::Value {
+        &Ends::shipped().manifest
+    }
+
+    fn told(&self, ends: &Ends) -> Vec<[usize; 2]> {
+        ends::Sample::told(self, ends)
+    }
+
+    fn served(&self, ends: &Ends) -> (f64, f64) {
+        let found = self.told(ends).iter().filter(|pair| **pair == [1, 1]).count();
+        (found as f64, self.n_ends() as f64)
+    }
+
+    fn file(learned: Ends, manifest: serde_json::Value) -> anyhow::Result<String> {
+        Ok(escape::json_line(&Ends { manifest, ..learned })? + "\n")
+    }
+}
+
 /// What the logs of a repository teach, and whether the shipped weights have seen it.
 type Groups<S> = BTreeMap<String, Vec<(S, bool)>>;
 
@@ -258,25 +314,27 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         Target::Needs => train::<needs::Sample>(args, output),
         Target::Salience => train::<labels::Sample>(args, output),
         Target::Intents => train::<intents::Sample>(args, output),
+        Target::Subtasks => train::<ends::Sample>(args, output),
     })
 }
 
 fn train<S: Sample + Sync>(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let start = Instant::now();
     let data = Dataset::open(&args.data)?;
-    let excluded = args.exclude_repos.as_deref().map(names).transpose()?.unwrap_or_default();
+    let names = args.exclude_repos.as_deref().map(excluded::names).transpose()?.unwrap_or_default();
     let mut turns = intents::Labels::default();
     for path in &args.labels {
         turns.read(&path.display().to_string(), &reach::text(path)?)?;
     }
-    let (groups, logs) = read::<S>(&data, &excluded, &mut turns, output.quiet)?;
+    let (groups, logs) = read::<S>(&data, &names, &mut turns, output.quiet)?;
     let samples: Vec<&S> = groups.values().flatten().map(|(sample, _)| sample).collect();
     let learned = S::learn(&samples).with_context(|| {
         let (what, hint) = S::TOLD.nothing.split_once('\n').unwrap_or((S::TOLD.nothing, ""));
         format!("{what} in {}\n{hint}", count(logs.len() as u64, "log"))
     })?;
-    let served = cross_validated(&groups, args.seed)?;
-    let verdict = Verdict::new(&served, args.seed);
+    let (unit, parts) = parts(&groups);
+    let served = cross_validated(&parts, args.seed)?;
+    let verdict = Verdict::new(&served, unit, args.seed);
     let (rated, found) =
         samples.iter().map(|sample| sample.counts()).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
     let n_logs = logs.len() as u64;
@@ -306,15 +364,10 @@ fn train<S: Sample + Sync>(args: &Args, output: Output) -> anyhow::Result<ExitSt
     Ok(ExitStatus::Done)
 }
 
-fn names(path: &Path) -> anyhow::Result<BTreeSet<String>> {
-    let text = reach::text(path).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
-}
-
 /// What the logs teach, by repository (of no repository by format), and which they are.
 fn read<S: Sample>(
     data: &Dataset,
-    excluded: &BTreeSet<String>,
+    names: &BTreeSet<String>,
     turns: &mut intents::Labels,
     quiet: bool,
 ) -> anyhow::Result<(Groups<S>, Vec<serde_json::Value>)> {
@@ -326,10 +379,11 @@ fn read<S: Sample>(
         tell(&format!("{} of the labels not found in the folder", count(missing as u64, "run")));
     }
     let turns = &*turns;
+    excluded::check(names, &rows, quiet)?;
     let chosen: Vec<usize> = all
         .into_iter()
         .filter(|&at| !S::IS_LABELLED || turns.has(&rows[at].trajectory))
-        .filter(|&at| !rows[at].repository.as_ref().is_some_and(|repository| excluded.contains(repository)))
+        .filter(|&at| !names.contains(group(&rows[at])))
         .collect();
     let done = AtomicUsize::new(0);
     let sample = |&at: &usize| {
@@ -348,46 +402,52 @@ fn read<S: Sample>(
         let content = serde_json::json!({ "trajectory": row.trajectory, "repository": row.repository, "format": row.format });
         logs.push(content);
         let is_seen = seen.has(row.repository.as_deref(), &row.trajectory);
-        let group = row.repository.clone().unwrap_or_else(|| row.format.clone());
-        groups.entry(group).or_default().push((sample, is_seen));
+        groups.entry(group(row).to_owned()).or_default().push((sample, is_seen));
     }
     Ok((groups, logs))
 }
 
-/// Of each repository what is served by weights that were made without it.
-fn cross_validated<S: Sample>(groups: &Groups<S>, seed: u64) -> anyhow::Result<Vec<Served>> {
-    let mut order: Vec<&String> = groups.keys().collect();
+/// What is left out in turn: the repositories, or the sessions of one.
+type Parts<'a, S> = Vec<Vec<&'a (S, bool)>>;
+
+fn parts<S: Sample>(groups: &Groups<S>) -> (&'static str, Parts<'_, S>) {
+    match groups.len() {
+        1 => (SESSION, groups.values().flatten().map(|sample| vec![sample]).collect()),
+        _ => (REPOSITORY, groups.values().map(|of| of.iter().collect()).collect()),
+    }
+}
+
+/// Of each part what is served by weights that were made without it; nothing of one whose others teach nothing.
+fn cross_validated<S: Sample>(parts: &Parts<'_, S>, seed: u64) -> anyhow::Result<Vec<Served>> {
+    let mut order: Vec<usize> = (0..parts.len()).collect();
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     for at in (1..order.len()).rev() {
         order.swap(at, rng.random_range(0..=at));
     }
     // The largest first, each to the part that holds least.
-    let size = |name: &&String| groups[*name].iter().map(|(sample, _)| sample.counts().0).sum::<usize>();
-    order.sort_by_key(|name| std::cmp::Reverse(size(name)));
-    let mut folds: Vec<(usize, Vec<&String>)> = vec![(0, Vec::new()); FOLDS.min(order.len())];
-    for name in order {
+    let size = |part: usize| parts[part].iter().map(|(sample, _)| sample.counts().0).sum::<usize>();
+    order.sort_by_key(|part| std::cmp::Reverse(size(*part)));
+    let mut folds: Vec<(usize, Vec<usize>)> = vec![(0, Vec::new()); FOLDS.min(order.len())];
+    for part in order {
         let least = folds.iter_mut().min_by_key(|fold| fold.0).context("no repository is left")?;
-        least.0 += size(&name);
-        least.1.push(name);
+        least.0 += size(part);
+        least.1.push(part);
     }
     let shipped = Weights::named("")?;
     let mut all = Vec::new();
-    for (_, names) in &folds {
-        let others = groups.iter().filter(|(name, _)| !names.contains(name));
+    for (_, fold) in &folds {
+        let others = parts.iter().enumerate().filter(|(part, _)| !fold.contains(part));
         let others: Vec<&S> = others.flat_map(|(_, samples)| samples).map(|(sample, _)| sample).collect();
-        let own = S::learn(&others);
-        for name in names {
+        let Some(own) = S::learn(&others) else { continue };
+        for part in fold {
             let mut served = Served::default();
-            for (sample, is_seen) in &groups[*name] {
-                let (kept, of) = match &own {
-                    Some(own) => sample.served(S::rater(own)),
-                    None => (0.0, sample.served(S::shipped(&shipped)).1),
-                };
+            for (sample, is_seen) in &parts[*part] {
+                let (kept, of) = sample.served(S::rater(&own));
                 add(&mut served.own, [kept, of]);
                 if !is_seen {
                     add(&mut served.sums, [kept, sample.served(S::shipped(&shipped)).0, of]);
                 }
-                served.told.extend(own.iter().flat_map(|own| sample.told(S::rater(own))));
+                served.told.extend(sample.told(S::rater(&own)));
             }
             all.push(served);
         }

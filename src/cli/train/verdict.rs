@@ -8,6 +8,10 @@ use crate::learn::intents;
 
 const DRAWS: usize = 1000;
 
+/// What is left out in turn.
+pub(super) const REPOSITORY: &str = "repository";
+pub(super) const SESSION: &str = "session";
+
 /// What weights that have not seen a repository do in it.
 #[derive(Default)]
 pub(super) struct Served {
@@ -26,8 +30,11 @@ pub(super) fn add<const N: usize>(sums: &mut [f64; N], more: [f64; N]) {
 /// How the weights do on repositories that they have not seen.
 #[derive(serde::Serialize)]
 pub(super) struct Verdict {
-    repositories: usize,
-    own: f64,
+    /// What is left out in turn: a repository, or a session where all are of one.
+    unit: &'static str,
+    n: usize,
+    /// None where nothing could be left out.
+    own: Option<f64>,
     /// Beside the shipped ones, on repositories that neither has seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     compared: Option<Compared>,
@@ -38,7 +45,8 @@ pub(super) struct Verdict {
 
 #[derive(serde::Serialize)]
 struct Compared {
-    repositories: usize,
+    unit: &'static str,
+    n: usize,
     own: f64,
     shipped: f64,
     /// 95 % of the difference, repositories drawn with replacement.
@@ -56,14 +64,14 @@ impl Compared {
     fn told(&self) -> String {
         let [low, high] = self.difference;
         let word = match () {
-            () if self.repositories < 2 => "one repository tells nothing of others",
+            () if self.n < 2 => "one tells nothing of others",
             () if low > 0.0 => "they beat those that travel with the program",
             () if high < 0.0 => "those that travel with the program are better",
             () => "no difference can be told",
         };
         format!(
             "{} that the shipped weights have not seen either: {:.3}, by the shipped ones {:.3} (difference {low:+.3} to {high:+.3}): {word}",
-            count(self.repositories as u64, "repository"),
+            count(self.n as u64, self.unit),
             self.own,
             self.shipped
         )
@@ -71,7 +79,7 @@ impl Compared {
 }
 
 impl Verdict {
-    pub(super) fn new(served: &[Served], seed: u64) -> Self {
+    pub(super) fn new(served: &[Served], unit: &'static str, seed: u64) -> Self {
         let kappa = |rows: &[&Served]| {
             let pairs: Vec<[usize; 2]> = rows.iter().flat_map(|row| &row.told).copied().collect();
             (!pairs.is_empty()).then(|| intents::kappa(&pairs)).flatten()
@@ -85,27 +93,30 @@ impl Verdict {
             Some(own - shipped)
         });
         let [own, shipped] = Compared::pooled(&fresh);
-        let compared = middle(differences).map(|difference| Compared {
-            repositories: fresh.len(),
-            own,
-            shipped,
-            difference,
-        });
+        let compared =
+            middle(differences).map(|difference| Compared { unit, n: fresh.len(), own, shipped, difference });
         let mut sums = [0.0; 2];
         all.iter().for_each(|row| add(&mut sums, row.own));
-        let own = if sums[1] > 0.0 { sums[0] / sums[1] } else { 0.0 };
-        Verdict { repositories: served.len(), own, compared, kappa }
+        let own = (sums[1] > 0.0).then(|| sums[0] / sums[1]);
+        Verdict { unit, n: served.len(), own, compared, kappa }
     }
 
     pub(super) fn told(&self, measure: &str) -> String {
+        let Some(own) = self.own else {
+            return format!("{measure}: unknown, since there is no other log to leave out");
+        };
+        let not_seen = match self.unit {
+            SESSION => "in sessions not seen, all of one repository",
+            _ => "in repositories not seen",
+        };
         let compared = self.compared.as_ref().map_or_else(
-            || "the shipped weights have seen all of these repositories: nothing to compare with".to_owned(),
+            || "the shipped weights have seen all of these: nothing to compare with".to_owned(),
             Compared::told,
         );
         let kappa = self.kappa.map_or(String::new(), |[kappa, low, high]| {
-            format!("\nkappa with the reader in repositories not seen: {kappa:.2} [{low:.2}, {high:.2}]")
+            format!("\nkappa with the reader {not_seen}: {kappa:.2} [{low:.2}, {high:.2}]")
         });
-        format!("{measure} in repositories not seen: {:.3}\n{compared}{kappa}", self.own)
+        format!("{measure} {not_seen}: {own:.3}\n{compared}{kappa}")
     }
 }
 
@@ -133,7 +144,7 @@ mod tests {
         let told = |sums: &[[f64; 3]]| {
             let served: Vec<Served> =
                 sums.iter().map(|&sums| Served { own: [sums[0], sums[2]], sums, told: Vec::new() }).collect();
-            Verdict::new(&served, 1).told("needs served")
+            Verdict::new(&served, REPOSITORY, 1).told("needs served")
         };
         let beaten = told(&[[3.0, 1.0, 4.0]; 6]);
         assert!(
@@ -144,16 +155,21 @@ mod tests {
         assert!(told(&[[1.0, 2.0, 4.0]; 6]).ends_with("are better"));
         assert!(told(&[[3.0, 1.0, 4.0], [1.0, 3.0, 4.0]]).ends_with("no difference can be told"));
         assert!(told(&[[3.0, 1.0, 4.0]]).ends_with("nothing of others"));
-        assert!(told(&[[0.0; 3], [0.0; 3]]).contains("0.000\nthe shipped weights have seen all"));
+        assert!(told(&[[0.0, 1.0, 0.0]; 2]).starts_with("needs served: unknown"));
     }
 
     #[test]
     fn what_the_shipped_weights_have_seen_is_not_compared() {
         // Three repositories with 3 of 4; the shipped weights have seen two, where they would win.
         let row = |sums| Served { own: [3.0, 4.0], sums, told: Vec::new() };
-        let verdict = Verdict::new(&[row([0.0; 3]), row([0.0; 3]), row([3.0, 2.0, 4.0])], 1);
+        let verdict = Verdict::new(&[row([0.0; 3]), row([0.0; 3]), row([3.0, 2.0, 4.0])], SESSION, 1);
+        assert!(
+            verdict
+                .told("needs")
+                .starts_with("needs in sessions not seen, all of one repository: 0.750\n1 session that")
+        );
         let compared = verdict.compared.unwrap();
-        assert_eq!((verdict.repositories, verdict.own), (3, 0.75));
-        assert_eq!((compared.repositories, compared.own, compared.shipped), (1, 0.75, 0.5));
+        assert_eq!((verdict.n, verdict.own), (3, Some(0.75)));
+        assert_eq!((compared.n, compared.own, compared.shipped), (1, 0.75, 0.5));
     }
 }
