@@ -1,3 +1,5 @@
+//! What is found, what is left alone, and what stands around it.
+
 use super::*;
 
 fn found(text: &str) -> Vec<(&str, &str)> {
@@ -153,6 +155,7 @@ fn values_that_are_named_as_secrets_are_found() {
         "set password to the value, set token value 12, --key path/to/key1.pem --token $TOKEN1 --password-stdin",
         "{\"name\": \"token\", \"value\": \"${API_TOKEN}\"} name: SECRET_1 value: \"see vault\"",
         "http://localhost:3000/users/@me https://unpkg.com:443/@scope/pkg@1.2.3 redis://:$PASS@h",
+        "name=\"token\" value=\"see_vault_v2\" profile_key = 'public_profile_v3_desktop'",
         "password = hash_password_v2(raw1) token = tokens_by_user_1234567890[0] /home/site/wwwroot",
         "monkeypatch: tests/x1.py compat=py3 pattern='a1b2c3' passed=12 keyword: abc123def",
     ] {
