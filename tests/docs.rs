@@ -186,6 +186,17 @@ fn fields(line: &str) -> Vec<String> {
     all
 }
 
+#[test]
+fn the_readme_says_how_many_formats_are_read() {
+    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+    // A mapping reads what has no reader.
+    let n = trajpress::internals::logs::formats::ALL.iter().filter(|entry| entry.name != "mapping").count();
+    assert!(
+        readme.contains(&format!("It reads [{n} formats](docs/catalogue.md)")),
+        "README.md should say {n} formats"
+    );
+}
+
 /// The table of the README is that of the kept report, whose figure stands above it.
 #[test]
 fn the_table_of_the_readme_is_the_kept_one() {

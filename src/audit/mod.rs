@@ -188,6 +188,10 @@ impl Bench<'_> {
             edits.filter(|&i| events[i].turn <= need.turn).max()
         };
         let owners: Vec<Option<usize>> = unsent.iter().map(owner).collect();
+        let mut records: HashMap<u32, Vec<&Step>> = HashMap::new();
+        for step in &self.log.trajectory.steps {
+            step.edit.iter().for_each(|edit| records.entry(edit.from).or_default().push(step));
+        }
         for (i, event) in events.iter().enumerate() {
             let Some(at) = self.decision(event.turn) else { continue };
             let decision = &self.sent.decisions[at];
@@ -218,12 +222,7 @@ impl Bench<'_> {
             let is_of_file = |need: &Need| self.had_file(places.steps(&name_of(self.log, need)), event.turn);
             let perhaps =
                 perhaps.iter().map(|need| Perhaps { lost: lost_of(need), is_of_file: is_of_file(need) });
-            let of_records = self
-                .log
-                .trajectory
-                .steps
-                .iter()
-                .filter(|step| step.edit.as_ref().is_some_and(|edit| edit.from == event.turn));
+            let of_records = records.get(&event.turn).into_iter().flatten().copied();
             all.push(Change {
                 logged: resized(of_records),
                 n_steps: gone.iter().filter(is_edited).count(),

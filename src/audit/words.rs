@@ -64,11 +64,19 @@ pub(super) struct Typed<'a> {
     sources: &'a Runs,
     /// How often each sentence was said.
     said: HashMap<Vec<u64>, u32>,
+    /// The calls of each id, in order.
+    calls: HashMap<&'a str, Vec<u32>>,
 }
 
 impl<'a> Typed<'a> {
     pub(super) fn of(log: &'a Log, sources: &'a Runs) -> Self {
-        let mut typed = Typed { log, sources, said: HashMap::new() };
+        let mut calls: HashMap<&str, Vec<u32>> = HashMap::new();
+        for (at, step) in
+            log.trajectory.steps.iter().enumerate().filter(|(_, step)| step.kind == Kind::Action)
+        {
+            step.call_id.iter().for_each(|id| calls.entry(id).or_default().push(at as u32));
+        }
+        let mut typed = Typed { log, sources, said: HashMap::new(), calls };
         let mut said: HashMap<Vec<u64>, u32> = HashMap::new();
         for sentence in typed.sentences(0..log.n_steps() as u32) {
             *said.entry(words(sentence.text)).or_default() += 1;
@@ -121,11 +129,10 @@ impl<'a> Typed<'a> {
     }
 
     /// What the user typed or pasted among these steps.
-    fn sentences(&self, steps: Range<u32>) -> impl Iterator<Item = Sentence<'a>> + use<'a> {
+    fn sentences<'s>(&'s self, steps: Range<u32>) -> impl Iterator<Item = Sentence<'a>> + use<'a, 's> {
         let log = self.log;
         let of_step = move |step: u32| {
-            let (before, behind) = log.trajectory.steps.split_at(step as usize);
-            (step, answered(before, &behind[0]).unwrap_or_else(|| said(&behind[0])))
+            (step, self.answered(step).unwrap_or_else(|| said(&log.trajectory.steps[step as usize])))
         };
         steps.map(of_step).flat_map(move |(step, said)| {
             let text = log.trajectory.steps[step as usize].text.as_str();
@@ -142,13 +149,15 @@ impl<'a> Typed<'a> {
             said.flat_map(move |part| runs(text, part)).flat_map(of_run)
         })
     }
-}
 
-/// The same in the answer to questions of the model, which the call before it has; none of any other step.
-fn answered(before: &[Step], step: &Step) -> Option<Vec<Range<usize>>> {
-    let id = step.call_id.as_ref().filter(|_| step.kind == Kind::Observation)?;
-    let is_call = |of: &&Step| of.kind == Kind::Action && of.call_id.as_ref() == Some(id);
-    answers::typed(before.iter().rfind(is_call)?.arguments.as_deref()?, &step.text)
+    /// The same in the answer to questions of the model, which the call before it has; none of any other step.
+    fn answered(&self, at: u32) -> Option<Vec<Range<usize>>> {
+        let steps = &self.log.trajectory.steps;
+        let step = &steps[at as usize];
+        let calls = self.calls.get(step.call_id.as_deref().filter(|_| step.kind == Kind::Observation)?)?;
+        let call = calls[..calls.partition_point(|call| *call < at)].last()?;
+        answers::typed(steps[*call as usize].arguments.as_deref()?, &step.text)
+    }
 }
 
 /// Where in a step the user's own words stand: in a message, and in what the user answered to a call.

@@ -20,7 +20,7 @@ pub(crate) use items::behind_stray;
 pub(crate) use lines::{LINES_LOOKED_AT, MOST_KINDS, is_object};
 
 use items::{by_items, by_keys, is_broken, is_of_lines, may_be_items, text_before_items};
-use lines::{Beginning, NOISE_LOOKED_THROUGH, by_lines, is_json, layout, shape_of};
+use lines::{Beginning, Line, NOISE_LOOKED_THROUGH, by_lines, is_json, layout, shape_of};
 use shapes::{by_shape, reader};
 
 /// What a file of values is that is a log of no format that is known.
@@ -213,7 +213,7 @@ fn detect_at(head: &[u8], whole: bool) -> Detected {
         }
         Layout::Lines => {
             shape = shape_of(lines.all().filter(|line| is_json(line)));
-            lines.whole.iter().any(|line| is_object(line))
+            lines.whole.iter().any(Line::is_object)
         }
     };
     if may_be_items(layout, head)

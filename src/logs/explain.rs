@@ -1,6 +1,6 @@
 //! What a file was recognised as, and a first mapping for one that was not.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::Path;
@@ -146,7 +146,7 @@ fn recognised(found: &Detected, how: &jobs::How) -> (String, bool) {
 fn read(inputs: &[input::Input], how: jobs::How) -> anyhow::Result<Read> {
     let n_named = if how.mapping.is_some() { NAMED_POINTERS } else { NAMED };
     let mut told = Read { n_named, ..Read::default() };
-    jobs::for_each_part(inputs, how, &HashMap::new(), |part| {
+    jobs::for_each_part(inputs, how, &Default::default(), |part| {
         for run in &part.runs {
             told.runs += 1;
             told.steps += run.steps.len();

@@ -60,21 +60,29 @@ impl Forks {
             return Forked::Run(run);
         }
         let origin = origin.unwrap_or(0);
-        let mut hashes = Hashes::default();
-        for step in &run.steps {
-            let tool = with_time(step.tool.as_deref(), step.time.filter(|_| is_timed));
-            hashes.add(step.role.name(), step.kind.name(), &step.text, Some(&tool));
-        }
-        let known = |hash: &u128| {
+        let up_to =
+            chain(&run.steps, &|step| with_time(step.tool.as_deref(), step.time.filter(|_| is_timed)));
+        let by_calls = match is_timed {
+            true => chain(&run.steps, &|step| step.call_id.as_deref().unwrap_or("").to_owned()),
+            false => Vec::new(),
+        };
+        let known = |origin: u128, hash: &u128| {
             let input = *self.first.get(&key(origin, *hash))?;
             (self.gone.get(&input) != Some(&run.row.source_key)).then_some(input as usize)
         };
-        let n = hashes.up_to.iter().take_while(|hash| known(hash).is_some()).count();
-        let first = n.checked_sub(1).and_then(|last| known(&hashes.up_to[last]));
-        self.know(origin, &hashes.up_to, input);
+        let n_known =
+            |origin: u128, of: &[u128]| of.iter().take_while(|hash| known(origin, hash).is_some()).count();
+        let n = n_known(origin, &up_to);
+        // A fork that has other times has the ids of the calls that it copied.
+        let n_by_calls = n_known(BY_CALLS, &by_calls);
+        let is_copied = n_by_calls > n && run.steps[..n_by_calls].iter().any(has_logged_call);
+        let (n, from, of) = if is_copied { (n_by_calls, BY_CALLS, &by_calls) } else { (n, origin, &up_to) };
+        let first = n.checked_sub(1).and_then(|last| known(from, &of[last]));
+        self.know(origin, &up_to, input);
+        self.know(BY_CALLS, &by_calls, input);
         let n = whole_turns(&run.steps, n);
         let shared = &run.steps[..n];
-        let is_told = !is_timed || shared.iter().all(|step| step.time.is_some());
+        let is_told = !is_timed || is_copied || shared.iter().all(|step| step.time.is_some());
         if !is_told || !shared.iter().any(Step::is_agent) {
             return Forked::Run(run);
         }
@@ -83,6 +91,24 @@ impl Forks {
             None => Forked::Run(forked(run, n, losses)),
         }
     }
+}
+
+/// The origin of what is told by the ids of calls.
+const BY_CALLS: u128 = 1;
+
+/// For each step the hash of all up to it, with what tells it from others of the same words.
+fn chain(steps: &[Step], mark: &dyn Fn(&Step) -> String) -> Vec<u128> {
+    let mut hashes = Hashes::default();
+    for step in steps {
+        hashes.add(step.role.name(), step.kind.name(), &step.text, Some(&mark(step)));
+    }
+    hashes.up_to
+}
+
+/// Whether it is a call whose id the log has: those of others are numbers of ours.
+fn has_logged_call(step: &Step) -> bool {
+    let id = step.call_id.as_deref().filter(|_| step.kind == Kind::Action);
+    id.is_some_and(|id| id.strip_prefix("call-").is_none_or(|n| !n.bytes().all(|b| b.is_ascii_digit())))
 }
 
 /// So many of the first `n` steps as are whole turns, and words before a reply.
@@ -233,6 +259,28 @@ mod tests {
             told(forks.take(Some(2), run(steps("u1 a1 o1 a2")), 0, &mut losses))
                 .starts_with("0.0 u1; 0.1 a1")
         );
+    }
+
+    /// Copies with new times are told by the ids of calls, where these are the log's.
+    #[test]
+    fn a_fork_with_other_times_is_told_by_its_calls() {
+        let (mut forks, mut losses) = (Forks::default(), BTreeMap::new());
+        let mut take = |text: &str, id: &str, time: i64| {
+            let mut steps = steps(text);
+            for step in &mut steps {
+                step.time = Some(time);
+                step.call_id = step.call_id.take().map(|n| format!("{id}{n}").into());
+            }
+            let mut run = run(steps);
+            run.row.format = "opencode-events".to_owned();
+            told(forks.take(None, run, 0, &mut losses))
+        };
+        take("u1 a1 o1 a2 o2", "toolu_", 1);
+        assert_eq!(take("u1 a1 o1 u3 a4", "toolu_", 2), "0.0 u1; 0.0* a1; 0.0* o1; 0.0 u3; 0.1 a4");
+        // The same words under other ids, and under numbers of ours, are another session.
+        assert!(take("u1 a1 o1 u3 a4", "toolu_x", 3).contains("0.1 a1"));
+        take("u1 a1 o1", "call-", 4);
+        assert!(take("u1 a1 o1 u3 a4", "call-", 5).contains("0.1 a1"));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! what was written.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Condvar, Mutex, PoisonError, mpsc};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 
 use crate::logs::Limits;
 use crate::logs::formats::Entry;
@@ -73,14 +73,52 @@ impl How {
     }
 }
 
-/// What the sessions share, where nothing is known.
-pub(super) fn all_beginnings(inputs: &mut [Input], how: How) -> anyhow::Result<Beginnings> {
+/// What the sessions share, where nothing is known, and the origin of each input.
+pub(super) fn all_beginnings(
+    inputs: &mut [Input],
+    how: How,
+) -> anyhow::Result<(Beginnings, Vec<Option<u128>>)> {
     let origins = sessions::origins(inputs, how.forced, how.threads)?;
     Ok((beginnings(inputs, &origins, &HashMap::new(), how)?, origins))
 }
 
-/// What sessions share, by input, and the origin of each.
-type Beginnings = (HashMap<usize, Beginning>, Vec<Option<u128>>);
+/// What sessions share, by input.
+#[derive(Default)]
+pub(super) struct Beginnings {
+    pub(super) told: HashMap<usize, Beginning>,
+    /// What was read to tell that.
+    shelf: Mutex<Shelf>,
+}
+
+/// Files that were read already, as many as there is room for.
+#[derive(Default)]
+struct Shelf {
+    parts: HashMap<usize, Part>,
+    n_bytes: u64,
+}
+
+/// So many bytes of logs stand on the shelf at most, or so small a share of all memory.
+const SHELF_BYTES: u64 = 32 << 20;
+const SHELF_SHARE: u64 = 64;
+
+impl Beginnings {
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(&self, part: Part, limits: Limits) {
+        let mut shelf = self.shelf();
+        if shelf.n_bytes + part.n_bytes <= SHELF_BYTES.min(limits.memory / SHELF_SHARE) {
+            shelf.n_bytes += part.n_bytes;
+            shelf.parts.insert(part.input, part);
+        }
+    }
+
+    /// What was read of an input.
+    fn take(&self, input: usize) -> Option<Part> {
+        self.shelf().parts.remove(&input)
+    }
+}
 
 /// What the sessions share, by input; a session that is known already has a number behind these.
 pub(super) fn beginnings(
@@ -88,24 +126,26 @@ pub(super) fn beginnings(
     origins: &[Option<u128>],
     known: &HashMap<usize, GoneSession>,
     how: How,
-) -> anyhow::Result<HashMap<usize, Beginning>> {
-    let share = how.room();
+) -> anyhow::Result<Beginnings> {
+    let (share, mut found) = (how.room(), Beginnings::default());
     let read = origins.iter().enumerate().filter_map(|(i, origin)| Some(((*origin)?, i)));
     let all = read.chain(known.iter().map(|(i, session)| (session.origin, *i))).collect();
-    sessions::beginnings(all, how.threads, |i| match known.get(&i) {
+    found.told = sessions::beginnings(all, how.threads, |i| match known.get(&i) {
         Some(session) => Some(vec![Heard { up_to: session.up_to.clone(), has_usage: session.has_usage }]),
         None => {
-            let runs = sessions_in(i, inputs, how.forced, share)?;
-            Some(runs.iter().map(|steps| Heard::of(steps)).collect())
+            let (heard, part) = sessions_in(i, inputs, how.forced, share)?;
+            part.into_iter().for_each(|part| found.put(part, how.limits));
+            Some(heard)
         }
-    })
+    })?;
+    Ok(found)
 }
 
 /// Reads all inputs and hands the parts over in order of inputs and positions.
 pub(super) fn for_each_part(
     inputs: &[Input],
     how: How,
-    beginnings: &HashMap<usize, Beginning>,
+    beginnings: &Beginnings,
     mut each: impl FnMut(Part) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let How { forced, threads, .. } = how;
@@ -122,13 +162,15 @@ pub(super) fn for_each_part(
                     let is_mine = |q: &mut Queue| q.turn == (i, 0) || q.is_stopped;
                     drop(moved.wait_while(lock(), |q| !is_mine(q)).unwrap_or_else(PoisonError::into_inner));
                 };
-                let read = read_input(i, inputs, forced, Room { turn: &wait, ..share });
+                let read = beginnings.take(i).map(Outcome::Read);
+                let read =
+                    read.unwrap_or_else(|| read_input(i, inputs, forced, Room { turn: &wait, ..share }));
                 let mut q = lock();
                 q.n_reading -= 1;
                 moved.notify_all();
                 match read {
                     Outcome::Read(mut part) => {
-                        part.tell_beginning(beginnings.get(&i));
+                        part.tell_beginning(beginnings.told.get(&i));
                         return part;
                     }
                     Outcome::Big(open) => q.cut(open, share),

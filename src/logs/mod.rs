@@ -9,7 +9,6 @@
 //! names, and get their names together at the end. A dataset that is there already is added to: what is known of it is not
 //! read again (`record`, `keep`).
 
-use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -56,7 +55,6 @@ use formats::mapping::Mapping;
 use input::Input;
 use output::{Output, Unfinished, remove_abandoned};
 use record::Known;
-use sessions::Beginning;
 
 /// How far an ingest is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -136,7 +134,7 @@ pub fn ingest(options: &Options, on_progress: &mut dyn FnMut(Progress)) -> anyho
     out.know(&known)?;
     run(&read, how, &beginnings, &mut out, on_progress)?;
     out.before.n_bytes_read = out.report.bytes;
-    out.keep(&known, &inputs, &read, &beginnings)?;
+    out.keep(&known, &inputs, &read, &beginnings.told)?;
     anyhow::ensure!(
         options.mode != Mode::Add || out.report.trajectories > 0 || known.report.trajectories == 0,
         "no run would be left of the {} in {}, which stays as it was\nhint: a wrong --format or --mapping reads nothing; --fresh starts over",
@@ -189,7 +187,7 @@ fn how(options: &Options) -> anyhow::Result<jobs::How> {
 fn run(
     inputs: &[Input],
     how: jobs::How,
-    beginnings: &HashMap<usize, Beginning>,
+    beginnings: &jobs::Beginnings,
     out: &mut Output,
     on_progress: &mut dyn FnMut(Progress),
 ) -> anyhow::Result<()> {

@@ -127,7 +127,7 @@ mod tests {
         let how =
             jobs::How { forced: None, threads: 1, limits: Limits::default(), redacts: false, mapping: None };
         let (mut told, mut rejects) = (Vec::new(), Vec::new());
-        jobs::for_each_part(&inputs, how, &std::collections::HashMap::new(), |part| {
+        jobs::for_each_part(&inputs, how, &Default::default(), |part| {
             for run in &part.runs {
                 let steps =
                     run.steps.iter().map(|s| format!("{} {}: {}", s.role.name(), s.kind.name(), s.text));

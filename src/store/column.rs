@@ -114,12 +114,20 @@ impl Column for Option<Time> {
     }
 }
 
+/// An array of texts, in memory that is asked for once.
+fn texts<S: AsRef<str>>(values: &[S]) -> ArrayRef {
+    let n_bytes = values.iter().map(|value| value.as_ref().len()).sum();
+    let mut builder = StringBuilder::with_capacity(values.len(), n_bytes);
+    values.iter().for_each(|value| builder.append_value(value));
+    Arc::new(builder.finish())
+}
+
 impl Column for String {
     fn data_type() -> DataType {
         DataType::Utf8
     }
     fn build(values: Vec<Self>) -> ArrayRef {
-        Arc::new(StringArray::from(values))
+        texts(&values)
     }
     fn read(array: &ArrayRef) -> Option<Vec<Self>> {
         let array = array.as_any().downcast_ref::<StringArray>()?;
@@ -136,7 +144,7 @@ impl Column for Arc<str> {
         DataType::Utf8
     }
     fn build(values: Vec<Self>) -> ArrayRef {
-        Arc::new(StringArray::from_iter_values(values))
+        texts(&values)
     }
     fn read(array: &ArrayRef) -> Option<Vec<Self>> {
         let array = array.as_any().downcast_ref::<StringArray>()?;
@@ -158,7 +166,7 @@ impl Column for Cow<'static, str> {
         DataType::Utf8
     }
     fn build(values: Vec<Self>) -> ArrayRef {
-        Arc::new(StringArray::from_iter_values(values))
+        texts(&values)
     }
     fn read(array: &ArrayRef) -> Option<Vec<Self>> {
         Some(String::read(array)?.into_iter().map(Cow::Owned).collect())

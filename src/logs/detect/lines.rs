@@ -1,5 +1,6 @@
 //! The lines by which a file is told, and the format that they tell.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use crate::logs::formats::reading::scan::{self, Scanned, scan};
@@ -36,13 +37,16 @@ pub(super) fn by_lines(lines: &Beginning<'_>, shape: &Shape, head: &[u8], whole:
     };
     let all = of(shape);
     // A value with something behind it may be the end of a torn one.
-    let is_sound = |line: &&[u8]| is_json(line) && scan(line, 0) == Scanned::Ended(line.len());
-    let first = lines.whole.iter().take(1).copied().filter(is_sound);
-    if name(&all).is_some() && name(&all) == name(&of(&shape_of(first))) {
+    let first = lines.whole.first().filter(|line| line.is_sound());
+    // Of a line that is alone all is known.
+    let is_alone = first.is_some() && lines.all().count() == 1;
+    if name(&all).is_some()
+        && (is_alone || name(&all) == name(&of(&shape_of(first.iter().map(|line| line.text)))))
+    {
         return all;
     }
     let known = |found: Detected| (!matches!(found, Detected::NoLog(_))).then_some(found);
-    let sound = || lines.whole.iter().copied().filter(is_sound);
+    let sound = || lines.whole.iter().filter(|line| line.is_sound()).map(|line| line.text);
     let found = known(of(&shape_of(sound().chain(lines.cut.filter(|line| is_json(line))))))
         .or_else(|| known(all))
         .or_else(|| by_later_lines(head, whole))
@@ -124,11 +128,37 @@ fn is_part(line: &[u8]) -> bool {
         || matches!(line.first(), Some(b',' | b']' | b'}' | b'"'))
 }
 
+/// A line of the beginning, which is scanned once.
+pub(super) struct Line<'a> {
+    text: &'a [u8],
+    scanned: OnceCell<Scanned>,
+}
+
+impl<'a> Line<'a> {
+    fn of(text: &'a [u8]) -> Self {
+        Line { text, scanned: OnceCell::new() }
+    }
+
+    fn scanned(&self) -> Scanned {
+        *self.scanned.get_or_init(|| scan(self.text, 0))
+    }
+
+    /// Whether it begins with a whole object.
+    pub(super) fn is_object(&self) -> bool {
+        self.text.starts_with(b"{\"") && matches!(self.scanned(), Scanned::Ended(_))
+    }
+
+    /// Whether it is one whole value: one with something behind it may be the end of a torn one.
+    fn is_sound(&self) -> bool {
+        is_json(self.text) && self.scanned() == Scanned::Ended(self.text.len())
+    }
+}
+
 /// The lines by which a file is told: its first ones, and where these are all broken, or text of no known
 /// kind, those from the first object on.
 pub(super) struct Beginning<'a> {
     /// Those that end in the head.
-    pub(super) whole: Vec<&'a [u8]>,
+    pub(super) whole: Vec<Line<'a>>,
     /// The one in which the head ends, if it is looked at.
     cut: Option<&'a [u8]>,
 }
@@ -139,19 +169,19 @@ impl<'a> Beginning<'a> {
         let (head, cut) = head.split_at(end);
         // Blocks that a file system lost are lines of NULs, or stand before a line.
         let mut rest = head.split(|b| *b == b'\n').map(repair::without_padding).filter(|l| !l.is_empty());
-        let mut whole: Vec<&[u8]> = rest.by_ref().take(LINES_LOOKED_AT + 1).collect();
+        let mut whole: Vec<Line<'_>> = rest.by_ref().take(LINES_LOOKED_AT + 1).map(Line::of).collect();
         let may_come =
-            whole.first().is_some_and(|l| is_json(l) || matches!(no_json(head), Detected::NoLog(_)));
-        if may_come && !whole.iter().any(|l| is_object(l)) {
-            whole.extend(rest.by_ref().find(|l| is_object(l)));
-            whole.extend(rest.take(LINES_LOOKED_AT));
+            whole.first().is_some_and(|l| is_json(l.text) || matches!(no_json(head), Detected::NoLog(_)));
+        if may_come && !whole.iter().any(Line::is_object) {
+            whole.extend(rest.by_ref().map(Line::of).find(Line::is_object));
+            whole.extend(rest.take(LINES_LOOKED_AT).map(Line::of));
         }
         let cut = repair::without_padding(cut);
         Beginning { cut: (whole.len() <= LINES_LOOKED_AT && !cut.is_empty()).then_some(cut), whole }
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &'a [u8]> {
-        self.whole.iter().copied().chain(self.cut)
+        self.whole.iter().map(|line| line.text).chain(self.cut)
     }
 }
 
@@ -168,31 +198,34 @@ pub(super) fn layout(lines: &Beginning<'_>, head: &[u8], is_all: bool) -> Option
             None => Some(Layout::Lines),
         };
     };
-    if let Scanned::Ended(end) = scan(first, 0)
-        && is_json(first)
+    if is_json(first.text)
+        && let Scanned::Ended(end) = first.scanned()
     {
-        let ends = end == first.len();
-        let is_lines = lines.all().count() > 1 || !ends || first[0] == b'{';
+        let ends = end == first.text.len();
+        let is_lines = lines.all().count() > 1 || !ends || first.text[0] == b'{';
         return Some(if is_lines { Layout::Lines } else { Layout::Document });
     }
-    let n_objects = others.iter().filter(|l| is_object(l)).count();
+    let n_objects = others.iter().filter(|l| l.is_object()).count();
     let may_come = !is_all && head.len() < NOISE_LOOKED_THROUGH;
-    if !is_json(first) {
+    if !is_json(first.text) {
         return match n_objects {
             0 if may_come => None,
             0 => Some(Layout::Document),
             _ => Some(Layout::Lines),
         };
     }
-    let n_alone = others.iter().filter(|l| is_object(l) && l.ends_with(b"}")).count();
-    let n_parts = others.iter().filter(|l| is_part(l)).count();
+    let n_alone = others.iter().filter(|l| l.is_object() && l.text.ends_with(b"}")).count();
+    let n_parts = others.iter().filter(|l| is_part(l.text)).count();
+    if n_parts > 0 && n_alone <= n_parts {
+        return Some(Layout::Document);
+    }
     match scan(head, 0) {
         Scanned::Ended(_) => Some(Layout::Document),
         _ if n_alone > n_parts => Some(Layout::Lines),
-        Scanned::Open if n_parts > 0 || is_all || first[0] == b'[' => Some(Layout::Document),
+        Scanned::Open if is_all || first.text[0] == b'[' => Some(Layout::Document),
         // The value may yet turn out to be broken.
         Scanned::Open => None,
-        Scanned::Broken(_) if n_parts == 0 && may_come => None,
+        Scanned::Broken(_) if may_come => None,
         Scanned::Broken(_) => Some(Layout::Document),
     }
 }

@@ -148,15 +148,20 @@ impl Session for Calls {
 
 impl Calls {
     /// What was said up to a response, but for the system prompt.
-    fn before(&self, id: Option<&str>) -> Vec<Mark> {
+    fn before(&mut self, id: Option<&str>) -> Vec<Mark> {
         if let Some((_, said)) = self.newest.as_ref().filter(|(newest, _)| id == Some(newest)) {
             return said.clone();
         }
         let (mut next, mut turns) = (id, Vec::new());
         while let Some((previous, said)) = next.and_then(|id| self.chain.get(id)) {
             turns.push(said);
-            // No response stands before itself.
-            next = previous.as_deref().filter(|_| turns.len() <= self.chain.len());
+            if turns.len() > self.chain.len() {
+                self.losses.add(
+                    "call behind responses that name one another in a circle read as the first of a run",
+                );
+                return Vec::new();
+            }
+            next = previous.as_deref();
         }
         turns.into_iter().rev().flatten().copied().collect()
     }
@@ -231,6 +236,20 @@ mod tests {
             shape.add(lines[0].as_bytes(), 0);
             assert!(is_call(&shape));
         }
+    }
+
+    #[test]
+    fn a_circle_of_responses_is_told() {
+        let row = |id: u32, previous: u32| {
+            let said = format!(r#"{{"type":"message","role":"assistant","content":"A{id}"}}"#);
+            format!(
+                r#"{{"id":"{id}","previous_response_id":"{previous}","input":"Q{id}","output":[{said}]}}"#
+            )
+        };
+        let (told, losses) = runs(&[row(1, 2), row(2, 1), row(3, 1)]);
+        assert_eq!(told[1], ["0 0 message Q3", "0 1 message A3"], "{told:?}");
+        assert_eq!(losses.0.len(), 1, "{losses:?}");
+        assert!(losses.0.keys().next().unwrap().contains("in a circle"), "{losses:?}");
     }
 
     #[test]

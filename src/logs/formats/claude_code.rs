@@ -169,6 +169,9 @@ pub(super) fn origin(head: &[u8], whole: bool) -> Origin {
         uuid: String,
         #[serde(rename = "isSidechain", default)]
         is_sidechain: Scalar,
+        /// Where a fork gives its copies uuids of their own: the line that was copied.
+        #[serde(rename = "forkedFrom", default)]
+        forked: serde_json::Value,
     }
     let has = |text: &[u8], key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
     let (lines, last) = head.split_at(memchr::memrchr(b'\n', head).map_or(0, |i| i + 1));
@@ -180,7 +183,7 @@ pub(super) fn origin(head: &[u8], whole: bool) -> Origin {
                 && is_said(&said.kind)
                 && !line::is_true(Some(said.is_sidechain), "isSidechain", &mut Losses::default())
             {
-                return Origin::Uuid(said.uuid);
+                return Origin::Uuid(said.forked["messageUuid"].as_str().map_or(said.uuid, str::to_owned));
             }
         }
     }

@@ -78,7 +78,10 @@ fn messages(rest: &mut Rest) -> Vec<Said> {
     let Some(raw) = rest.take("traj") else {
         return Vec::new();
     };
-    if let Ok(List(messages)) = serde_json::from_str(raw.get()) {
+    // What is a text is not tried: the error would quote all of it.
+    if raw.get().starts_with('[')
+        && let Ok(List(messages)) = serde_json::from_str(raw.get())
+    {
         return messages;
     }
     let text = super::reading::fields::words_of(raw.get());

@@ -200,7 +200,7 @@ pub(crate) trait Session {
 }
 
 /// Raised when a reader gives other rows of a file than before: files that were read by an earlier one are read again.
-pub const READERS_VERSION: u32 = 10;
+pub const READERS_VERSION: u32 = 11;
 
 /// What tells forks, where a format's files hold whole runs and are no sessions.
 pub(crate) static FORKED: &[(&str, fn(&[u8], bool) -> Origin)] =

@@ -6,7 +6,7 @@
 //! with `[tool ...] Result:`. A summary (`isSummary`) takes the place of what stands before it, and so does the mark of a
 //! truncation; what Cline leaves out of the prompts it notes beside what it shows. Where the messages are not there, the run is read from what was shown ([`ui`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::reading::content::Block;
 use super::reading::draft::{Losses, UNTOLD};
@@ -62,6 +62,8 @@ record! {
         is_summary: Scalar = "isSummary",
         is_truncation: Scalar = "isTruncationMarker",
         compaction: String = "condenseId" | "truncationId",
+        condensed: String = "condenseParent",
+        truncated: String = "truncationParent",
         reasoning: Content = "reasoning_content" | "reasoning",
         kind: String = "type",
         model: ModelInfo = "modelInfo",
@@ -123,12 +125,14 @@ fn read(files: &[File], sink: &mut Sink<'_>) {
             true => truncations,
             false => compactions(&messages, &shown, &mut draft.losses),
         };
+        let kept_to = kept_to(&messages, &compactions, is_truncated);
         let mut shown = ui::Calls::of(shown, &mut draft.losses);
         let mut texts: Vec<String> = vec![String::new(); messages.len()];
         let compact = |before: usize, texts: &mut [String], draft: &mut Draft| {
             for of in compactions.iter().filter(|of| of.at == before) {
                 let n_steps = draft.n_steps();
-                draft.keep_to(None);
+                // What was left out without a mark left nothing.
+                draft.keep_to(kept_to[of.mark].filter(|_| !texts[of.mark].is_empty()));
                 draft.at(of.mark, of.time);
                 draft.compaction(std::mem::take(&mut texts[of.mark]));
                 let usage = of.cost.map(|cost| Usage { cost: Some(cost), ..Usage::default() });
@@ -143,9 +147,7 @@ fn read(files: &[File], sink: &mut Sink<'_>) {
                 texts[i] = message.content.unwrap_or_default().into_text(&mut draft.losses);
                 continue;
             }
-            let kept =
-                |of: &Compacted| (of.mark + 1..of.at).contains(&i) || is_truncated && i < ui::FIRST_STAY;
-            draft.keep_to(compactions.iter().rposition(kept).map(|n| n as u32 + 1));
+            draft.keep_to(kept_to[i]);
             reader.read(i, message, &mut shown, &mut draft);
         }
         compact(texts.len(), &mut texts, &mut draft);
@@ -205,6 +207,38 @@ fn compactions(messages: &[Message], shown: &[Shown], losses: &mut Losses) -> Ve
     losses.add_n(&format!("{UNTOLD}compaction"), shown.len() as u64);
     found.sort_by_key(|of| (of.at, of.mark));
     found
+}
+
+/// Up to which segment each message, or the summary in its place, was kept. A message that names a mark which is still there went
+/// with that; where none does, a mark stands behind what went.
+fn kept_to(messages: &[Message], compactions: &[Compacted], is_truncated: bool) -> Vec<Option<u32>> {
+    let marks: HashMap<&str, usize> = compactions
+        .iter()
+        .enumerate()
+        .filter(|(_, of)| messages[of.mark].is_mark())
+        .filter_map(|(n, of)| Some((messages[of.mark].compaction.as_deref()?, n)))
+        .collect();
+    let of = |id: &Option<String>| id.as_deref().and_then(|id| marks.get(id).copied());
+    let gone =
+        |message: &Message| [of(&message.condensed), of(&message.truncated)].into_iter().flatten().min();
+    let is_told = messages.iter().any(|message| gone(message).is_some());
+    let kept = |i: usize| {
+        let is_kept =
+            |of: &Compacted| (of.mark + 1..of.at).contains(&i) || is_truncated && i < ui::FIRST_STAY;
+        if !is_told {
+            let compactions = if messages[i].is_mark() { &[] } else { compactions };
+            return compactions.iter().rposition(is_kept).map(|n| n as u32 + 1);
+        }
+        // The segment that it stands in.
+        let own = match compactions.iter().position(|of| of.mark == i) {
+            Some(n) => n + 1,
+            None => compactions.iter().filter(|of| of.at <= i).count(),
+        };
+        let last = gone(&messages[i]).unwrap_or(compactions.len());
+        // The first one is the head, which always stands.
+        (i > 0 && last > own).then_some(last as u32)
+    };
+    (0..messages.len()).map(kept).collect()
 }
 
 /// The same where messages were left out of the prompts and have no marks.

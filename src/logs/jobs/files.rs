@@ -11,8 +11,8 @@ use crate::logs::formats::{self, Entry, Reading};
 use crate::logs::input::{self, Input, Measured, Room, Small};
 use crate::logs::lines::Lines;
 use crate::logs::part::{Found, Part, Run};
+use crate::logs::sessions::Heard;
 use crate::logs::table::{self, Table};
-use crate::trajectory::Step;
 
 use super::batches::{Batch, Open, Pieces, Reader, Records, Rest, in_batches};
 use super::read::all;
@@ -57,27 +57,28 @@ pub(super) fn read_input(
     Outcome::Read(part)
 }
 
-/// The steps of the sessions in a file: several where it was tried again, none in what is no session after all. Nothing if
-/// the machine could not read it.
+/// What is known of the sessions in a file, and the file as it was read: several where it was tried again, none in what is no
+/// session after all. Nothing if the machine could not read it.
 pub(super) fn sessions_in(
     i: usize,
     inputs: &[Input],
     forced: Option<&'static Entry>,
     room: Room<'_>,
-) -> Option<Vec<Vec<Step>>> {
+) -> Option<(Vec<Heard>, Option<Part>)> {
     let Outcome::Read(part) = read_input(i, inputs, forced, room) else {
-        return Some(Vec::new());
+        return Some((Vec::new(), None));
     };
     if part.is_unread {
         return None;
     }
-    let is_session = |run: &Run| {
+    let is_session = |run: &&Run| {
         let entry = formats::find(&run.row.format).map(|entry| entry.reading);
         // Runs that the session started are no part of it.
         run.row.parent.is_none()
             && matches!(entry, Ok(Reading::Session { .. } | Reading::Sessions { .. } | Reading::Files { .. }))
     };
-    Some(part.runs.into_iter().filter(is_session).map(|run| run.steps).collect())
+    let heard = part.runs.iter().filter(is_session).map(|run| Heard::of(&run.steps)).collect();
+    Some((heard, Some(part)))
 }
 
 pub(super) fn read_batch(

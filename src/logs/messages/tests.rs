@@ -139,7 +139,7 @@ fn real_logs_are_read_again_as_they_were() {
     let how =
         jobs::How { forced: None, threads: 1, limits: Limits::default(), redacts: false, mapping: None };
     let (mut n_runs, mut different) = (0, Vec::new());
-    jobs::for_each_part(&inputs, how, &std::collections::HashMap::new(), |part| {
+    jobs::for_each_part(&inputs, how, &Default::default(), |part| {
         for run in part.runs {
             n_runs += 1;
             different.extend(difference(&run.row, &run.steps));

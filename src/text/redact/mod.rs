@@ -3,11 +3,12 @@
 //! The same value has the same placeholder wherever it stands in the run, so that it can be followed as any other literal;
 //! numbers begin anew in each run. A secret that a rule found in one place goes also where no rule finds it.
 
+mod checks;
 mod find;
 mod rules;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,7 +18,7 @@ use find::Found;
 use rules::RULES;
 
 /// Raised when other things are found, or told in other words.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Shorter secrets are words, too, and stay where no rule finds them.
 const MIN_BYTES: usize = 8;
@@ -84,7 +85,9 @@ fn marks_of(texts: &[&str], find: impl Fn(&str) -> Vec<Found>) -> (Vec<Vec<Mark>
     add_known(texts, &mut found);
     let kinds = kinds(texts, &found);
     let mut tally = Tally::new();
-    let mut numbers: HashMap<String, u64> = HashMap::new();
+    let (mut numbers, mut newest) = (HashMap::<String, u64>::new(), HashMap::<&str, u64>::new());
+    // Of a log that was redacted before: a number of it is taken.
+    let taken: HashSet<&str> = texts.iter().flat_map(|text| placeholders(text)).collect();
     let mut mark = |text: &str, range: Range<usize>| {
         let value = plain(&text[range.clone()]);
         let kind = &RULES.all[kinds[&*value]].id;
@@ -92,7 +95,12 @@ fn marks_of(texts: &[&str], find: impl Fn(&str) -> Vec<Found>) -> (Vec<Vec<Mark>
         counts[0] += 1;
         let n = *numbers.entry(value.into_owned()).or_insert_with(|| {
             counts[1] += 1;
-            counts[1]
+            let newest = newest.entry(kind).or_default();
+            *newest += 1;
+            while taken.contains(&*format!("<{kind}-{newest}>")) {
+                *newest += 1;
+            }
+            *newest
         });
         Mark { range, placeholder: format!("<{kind}-{n}>") }
     };
@@ -100,6 +108,16 @@ fn marks_of(texts: &[&str], find: impl Fn(&str) -> Vec<Found>) -> (Vec<Vec<Mark>
     let marks =
         marks.map(|(text, found)| found.into_iter().map(|one| mark(text, one.range)).collect()).collect();
     (marks, tally)
+}
+
+/// What stands in a text that looks like our placeholders.
+fn placeholders(text: &str) -> impl Iterator<Item = &str> {
+    let begins = memchr::memchr_iter(b'<', text.as_bytes());
+    begins.filter_map(|at| {
+        let is_part = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-';
+        let end = at + 1 + text.as_bytes()[at + 1..].iter().take_while(|b| is_part(b)).count();
+        (text.as_bytes().get(end) == Some(&b'>')).then(|| &text[at..=end])
+    })
 }
 
 /// A piece of a text with placeholders; of a value that it holds in part, too.
@@ -228,6 +246,13 @@ mod tests {
         let (texts, tally) = redacted(&["a@x.io b@x.io", "b@x.io a@x.io c@x.io", "none"]);
         assert_eq!(texts, ["<email-1> <email-2>", "<email-2> <email-1> <email-3>", "none"]);
         assert_eq!(tally, Tally::from([("email".to_owned(), [5, 3])]));
+    }
+
+    #[test]
+    fn placeholders_of_before_stay_what_they_were() {
+        let (texts, tally) = redacted(&["<email-1> and a@x.io", "<email-2>, <b@x.io> <i>"]);
+        assert_eq!(texts, ["<email-1> and <email-3>", "<email-2>, <<email-4>> <i>"]);
+        assert_eq!(tally["email"], [2, 2]);
     }
 
     #[test]

@@ -54,6 +54,12 @@ pub(super) enum Check {
     Alone,
     /// The same, and the digits add up as those of a card do (Luhn).
     Card,
+    /// The same, and nothing before it says that it is a version.
+    Address,
+    /// Letters and digits, as a password has them: at most one blank, or words of one length.
+    Password,
+    /// The same without a blank, as long and random as a key.
+    Key,
 }
 
 /// What is no secret, though a rule finds it.
@@ -258,7 +264,7 @@ impl Allowed {
 }
 
 /// Bits a character, by how often each stands in the text itself.
-fn entropy(text: &[u8]) -> f64 {
+pub(super) fn entropy(text: &[u8]) -> f64 {
     let mut counts = [0u32; 256];
     text.iter().for_each(|b| counts[usize::from(*b)] += 1);
     let n = text.len() as f64;
@@ -271,7 +277,7 @@ mod tests {
 
     #[test]
     fn all_rules_compile() {
-        assert_eq!((RULES.all.len(), RULES.everywhere.len()), (217 + 37 + 7, 4));
+        assert_eq!((RULES.all.len(), RULES.everywhere.len()), (217 + 42 + 8, 4));
         for rule in &RULES.all {
             rule.regex();
             for allowed in &rule.allowed {

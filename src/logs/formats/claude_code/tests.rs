@@ -75,6 +75,11 @@ fn the_origin_is_the_first_uuid_of_the_conversation() {
     assert_eq!(found(head, true), "3");
     assert_eq!(found(&format!("{head}\n"), false), "3");
     assert_eq!(found(&head[..head.len() - 5], false), "more");
+    // A fork may give its copies other uuids.
+    for (from, origin) in [(r#"{"sessionId":"s","messageUuid":"3"}"#, "3"), (r#""s""#, "9"), ("null", "9")] {
+        let line = format!(r#"{{"type":"user","uuid":"9","sessionId":"t","forkedFrom":{from}}}"#);
+        assert_eq!(found(&line, true), origin);
+    }
     assert_eq!(found(r#"{"messages":[{"uuid":"#, false), "none");
     assert_eq!(found(r#"{"uuid":"1"}"#, true), "none");
 }

@@ -199,6 +199,32 @@ fn what_a_compaction_kept_was_seen_before_it() {
     assert_eq!(t.steps[2].time, Some(1_700_000_029_000_000));
 }
 
+/// A message went with the mark that it names, if that is still there: a summary stays behind a truncation that does not name it.
+#[test]
+fn what_names_no_mark_stays() {
+    let message = |role: &str, n: u32, rest: &str| {
+        format!(r#"{{"role":"{role}","ts":17000000{n}000,"content":"text {n}"{rest}}}"#)
+    };
+    let messages = [
+        message("user", 10, r#","condenseParent":"C""#),
+        message("assistant", 11, r#","condenseParent":"C""#),
+        message("user", 12, r#","isSummary":true,"condenseId":"C""#),
+        message("assistant", 13, r#","truncationParent":"T""#),
+        message("user", 14, ""),
+        message("assistant", 15, r#","condenseParent":"gone""#),
+        message("user", 16, r#","isTruncationMarker":true,"truncationId":"T""#),
+        message("assistant", 17, ""),
+    ];
+    let (t, outline, _) =
+        read(&[("abc/api_conversation_history.json", &format!("[{}]", messages.join(",")))]);
+    let kept: Vec<(u32, Option<u32>)> = t.steps.iter().map(|s| (s.segment, s.kept_to)).collect();
+    assert_eq!(
+        kept,
+        [(0, None), (0, None), (1, Some(2)), (1, None), (1, Some(2)), (1, Some(2)), (2, None), (2, None)],
+        "{outline:?}"
+    );
+}
+
 /// A file that was cut costs what is cut alone.
 #[test]
 fn messages_before_a_cut_stay() {
