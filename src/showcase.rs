@@ -22,7 +22,7 @@ use crate::export::camera::Shot;
 use crate::export::words::{Searched, Words};
 use crate::files::{reach, seal};
 use crate::scores::retention::NEED_RETENTION;
-use crate::store::{self, Row as _, ScoreValue, ShowcaseRow, TableReader, TableWriter, TrajectoryKey};
+use crate::store::{self, Row as _, ScoreValue, ShowcaseRow, TableWriter, TrajectoryKey};
 use crate::strategies;
 use crate::trajectory::Role;
 
@@ -260,22 +260,18 @@ fn worst(
     let stratum = format!("set=common tail={tail}");
     let mut lost: HashMap<String, Vec<Lossy>> =
         variants.iter().map(|variant| (variant.id.clone(), Vec::new())).collect();
-    let table: TableReader<ScoreValue> = TableReader::open(path)?;
-    for row_group in 0..table.row_groups().len() {
-        table.scan(row_group, |rows| {
-            for row in
-                rows.into_iter().filter(|row| *row.metric == *NEED_RETENTION.name && *row.stratum == stratum)
-            {
-                let n_lost = row.n_kept.map_or(0, |kept| row.n.saturating_sub(kept));
-                if let Some(of) = lost.get_mut(&*row.variant).filter(|_| n_lost > 0) {
-                    of.push((n_lost, row.trajectory.to_string()));
-                    if of.len() > 4 * SESSIONS {
-                        keep_worst(of, formats);
-                    }
+    let wanted: [(&str, &[&str]); 2] = [("metric", &[NEED_RETENTION.name]), ("stratum", &[&stratum])];
+    store::rows_of::<ScoreValue>(path, &wanted, |rows| {
+        for row in rows {
+            let n_lost = row.n_kept.map_or(0, |kept| row.n.saturating_sub(kept));
+            if let Some(of) = lost.get_mut(&*row.variant).filter(|_| n_lost > 0) {
+                of.push((n_lost, row.trajectory.to_string()));
+                if of.len() > 4 * SESSIONS {
+                    keep_worst(of, formats);
                 }
             }
-        })?;
-    }
+        }
+    })?;
     lost.values_mut().for_each(|of| keep_worst(of, formats));
     Ok(lost)
 }

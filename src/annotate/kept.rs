@@ -5,8 +5,12 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use anyhow::Context as _;
+
 use crate::files::vouch;
-use crate::store::{self, FeatureKey, FeatureRow, PartnerRow, SCHEMA_VERSION, TableReader};
+use crate::store::{
+    self, FeatureCount, FeatureKey, FeatureRow, PartnerRow, SCHEMA_VERSION, TableReader, TableWriter,
+};
 use crate::text::tokens::Tokenizer;
 use crate::trajectory::Step;
 
@@ -48,7 +52,7 @@ impl Kept {
                 }
             })?;
         }
-        Ok(Some(Kept { features: Some(TableReader::open(&path)?), places, ..Kept::default() }))
+        Ok(Some(Kept { features: Some(TableReader::open_to_copy(&path)?), places, ..Kept::default() }))
     }
 
     /// The features of all steps of a trajectory, as many at a time as there are computed: what is not there is.
@@ -99,6 +103,32 @@ impl Kept {
             self.n_used.fetch_add(places.len() as u64, Ordering::Relaxed);
         }
         found
+    }
+
+    /// The row group of the features of just these trajectories in this order, and what is counted of each of their steps.
+    pub(super) fn group(&self, group: &[Steps]) -> Option<(usize, Vec<FeatureCount>)> {
+        let features = self.features.as_ref()?;
+        let number = self.places.get(&group.first()?.0)?.0;
+        let mut at = 0;
+        for (id, steps) in group {
+            let (of, range) = self.places.get(id)?;
+            if *of != number || *range != (at..at + steps.len()) {
+                return None;
+            }
+            at = range.end;
+        }
+        let mut counts = Vec::with_capacity(at);
+        let read = features.columns_of::<FeatureCount>().scan(number, |rows| counts.extend(rows));
+        let is_whole = read.is_ok() && counts.len() == at && features.row_groups()[number] == at;
+        is_whole.then(|| {
+            self.n_used.fetch_add(group.len() as u64, Ordering::Relaxed);
+            (number, counts)
+        })
+    }
+
+    /// Takes a row group over as it is stored.
+    pub(super) fn copy(&self, writer: &mut TableWriter<FeatureRow>, number: usize) -> anyhow::Result<()> {
+        writer.copy(self.features.as_ref().context("no features were kept")?, number)
     }
 
     /// A piece of the features of a trajectory of so many steps.

@@ -1,5 +1,6 @@
 //! Computes the features of a dataset, once.
 
+mod counted;
 pub mod features;
 mod kept;
 pub mod partners;
@@ -30,6 +31,7 @@ use crate::text::tokens::Tokenizer;
 use crate::text::{atoms, escape};
 use crate::trajectory::Step;
 use crate::trajectory::usage::{Call, calls};
+use counted::{count_rows, same_group};
 use features::FEATURES_VERSION;
 use kept::Kept;
 
@@ -260,23 +262,27 @@ fn write_features(
                 for computed in features {
                     match computed {
                         Computed::Rows(rows) => writer.push(rows.into_iter().flatten())?,
+                        Computed::Same(number) => kept.copy(&mut writer, number)?,
                         Computed::EndOfGroup => writer.end_row_group()?,
                     }
                 }
                 writer.finish()
             });
             for group in groups {
+                if let Some((number, calls)) = same_group(&group, kept, tokenizer, (known, annotated)) {
+                    add_sessions(&group, calls, known, &mut sessions, &meter);
+                    if computed.send(Computed::Same(number)).is_err() {
+                        break;
+                    }
+                    continue;
+                }
                 // Those that are too long to hold all their rows come alone, piece by piece.
                 for part in group.chunk_by(|a, b| !is_long(a) && !is_long(b)) {
                     let calls = annotate_part(part, kept, tokenizer, |rows| {
-                        rows.iter().for_each(|rows| count(rows, known, annotated));
+                        rows.iter().for_each(|rows| count_rows(rows, known, annotated));
                         computed.send(Computed::Rows(rows)).is_ok()
                     });
-                    for ((id, steps), calls) in part.iter().zip(calls) {
-                        let place = known.places.get(id);
-                        sessions.add(id, place.and_then(|&place| known.models[place]), calls);
-                        meter.add(steps.iter().map(|s| s.text.len() as u64).sum());
-                    }
+                    add_sessions(part, calls, known, &mut sessions, &meter);
                 }
                 if computed.send(Computed::EndOfGroup).is_err() {
                     break;
@@ -297,7 +303,23 @@ fn write_features(
 /// What the writer gets.
 enum Computed {
     Rows(Vec<Vec<FeatureRow>>),
+    /// A row group that is there already, all of it.
+    Same(usize),
     EndOfGroup,
+}
+
+fn add_sessions(
+    part: &[Steps],
+    calls: Vec<Vec<Call>>,
+    known: &Known,
+    sessions: &mut Sessions,
+    meter: &Meter,
+) {
+    for ((id, steps), calls) in part.iter().zip(calls) {
+        let place = known.places.get(id);
+        sessions.add(id, place.and_then(|&place| known.models[place]), calls);
+        meter.add(steps.iter().map(|s| s.text.len() as u64).sum());
+    }
 }
 
 /// A trajectory's id and steps.
@@ -375,25 +397,6 @@ fn by_trajectory(rows: Vec<StepRow>, trajectories: &mut Vec<Steps>) -> anyhow::R
         }
     }
     Ok(())
-}
-
-fn count(rows: &[FeatureRow], known: &mut Known, annotated: &mut Annotated) {
-    let tokens: u64 = rows.iter().map(|row| u64::from(row.tokens)).sum();
-    let place = rows.first().and_then(|row| known.places.get(&row.trajectory));
-    if let Some(&place) = place {
-        known.candidates[place].tokens += tokens;
-    }
-    annotated.n_steps += rows.len() as u64;
-    annotated.n_tokens += tokens;
-    for row in rows {
-        annotated.n_spans += row.span_end.len() as u64;
-        for &kind in &row.atom_kind {
-            if let Some(n) = atoms::NAMES.get(kind as usize).and_then(|name| annotated.n_atoms.get_mut(*name))
-            {
-                *n += 1;
-            }
-        }
-    }
 }
 
 fn write_partners(

@@ -5,10 +5,14 @@ use crate::store::step_rows;
 use crate::trajectory::{Kind, Role, Trajectory, step};
 
 fn dataset(dir: &Path) {
+    dataset_of(dir, 12);
+}
+
+fn dataset_of(dir: &Path, n_trajectories: usize) {
     let mut trajectories =
         TableWriter::<TrajectoryRow>::create(&dir.join("trajectories.parquet"), 1 << 20).unwrap();
     let mut steps = TableWriter::<StepRow>::create(&dir.join("steps.parquet"), 600).unwrap();
-    for n in 0..12 {
+    for n in 0..n_trajectories {
         let mut t = Trajectory { format: "toy".to_owned(), ..Trajectory::default() };
         t.repository = Some(format!("owner/name{}", n % 3));
         t.task_id = Some(format!("task-{n}"));
@@ -98,6 +102,32 @@ fn a_dataset_is_annotated_once_and_with_the_same_bytes_for_any_thread_count() {
     let partners: Vec<PartnerRow> = store::read(&dir.join("partners.parquet")).unwrap();
     assert_eq!(partners.iter().filter(|p| p.kind == "other_repository").count(), 12 * 5);
     assert!(annotate(dir, "cl100k", 1).unwrap().1, "another tokenizer");
+}
+
+/// One log more: the row groups of features before it are copied, with the bytes of a dataset that began with all.
+#[test]
+fn features_of_data_that_have_grown_are_copied() {
+    let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let [grown, whole] = dirs.each_ref().map(|dir| dir.path());
+    dataset_of(grown, 12);
+    annotate(grown, "o200k", 2).unwrap();
+    [grown, whole].iter().for_each(|dir| dataset_of(dir, 13));
+    let kept = Kept::open(grown, "o200k");
+    let (read, groups) = mpsc::sync_channel(99);
+    read_groups(&grown.join("steps.parquet"), read).unwrap();
+    let copied: Vec<Option<usize>> =
+        groups.into_iter().map(|group| kept.group(&group).map(|(number, _)| number)).collect();
+    let n_before = store::row_groups::<FeatureRow>(&grown.join("features.parquet")).unwrap();
+    assert!(
+        n_before > 2 && copied[..n_before - 1].iter().copied().eq((0..n_before - 1).map(Some)),
+        "{copied:?}"
+    );
+    let [(grown_is, _), (whole_is, _)] = [grown, whole].map(|dir| annotate(dir, "o200k", 2).unwrap());
+    assert_eq!(grown_is.n_kept, 12);
+    assert_eq!((grown_is.n_atoms, grown_is.n_spans), (whole_is.n_atoms, whole_is.n_spans));
+    let files = ["features.parquet", "usage.parquet"];
+    let [a, b] = [grown, whole].map(|dir| files.map(|name| fs::read(dir.join(name)).unwrap()));
+    assert!(a == b);
 }
 
 /// Nine calls of usage 500 + 2 x ours, and one of a session of the same model.

@@ -22,7 +22,7 @@ use words::{difference, headline, number, pairing, shortened, told};
 
 /// Compare a run with one before, and say whether it got worse
 ///
-/// Sessions are paired by the log's own id, variants by their label. A gate says which scores may fall by how much; each variant
+/// Sessions are paired by the log's own id, variants by their settings, then by their label. A gate says which scores may fall by how much; each variant
 /// gets one of three answers: worse (the loss is above 0 with 95 % confidence), not worse (it is below the margin with the same
 /// confidence), or cannot tell. Runs that were made with another annotation, tokenizer, model or version of the scores are not
 /// compared.
@@ -319,6 +319,13 @@ fn warnings(of: &Compared) -> Vec<String> {
             shortened(&of.only_base)
         ));
     }
+    if !of.unmet.is_empty() {
+        said.push(format!(
+            "warning: the gate names what no variant of either run is called: {}\nhint: names are labels, strategies, or how they begin \
+             (`mask*`)",
+            shortened(&of.unmet)
+        ));
+    }
     let noisy = of.noisy().count();
     if noisy > 0 {
         said.push(format!(
@@ -333,7 +340,7 @@ fn warnings(of: &Compared) -> Vec<String> {
 fn as_json(of: &Compared) -> Value {
     let row = |row: &Row| {
         json!({
-            "variant": row.label, "variant_before": row.label_before, "score": row.score, "margin": row.margin, "before": row.base, "now": row.new,
+            "variant": row.label, "variant_before": row.label_before, "renamed": row.is_renamed, "score": row.score, "margin": row.margin, "before": row.base, "now": row.new, "now_all_sessions": row.whole,
             "difference": row.value(), "difference_interval": row.interval().map(|(lo, hi)| [lo, hi]), "p_holm": row.p_holm,
             "answer": row.answer, "same": row.is_same, "sessions": row.n_sessions(), "clusters": row.n_clusters(),
             "least_loss_told": row.least, "halves_apart": row.halves, "why_null": row.reason(),
@@ -341,7 +348,7 @@ fn as_json(of: &Compared) -> Value {
     };
     json!({
         "answer": of.answer(), "sessions": of.sessions, "variants_only_before": of.only_base, "variants_only_now": of.only_new, "new": of.began,
-        "gone": of.gone,
+        "gone": of.gone, "gate_names_nothing": of.unmet,
         "other_settings": of.changed, "other_seeds": of.reseeded, "rows": of.rows.iter().map(row).collect::<Vec<_>>(), "seeds": of.seeds,
         "population": of.population, "cluster": of.cluster,
     })

@@ -98,10 +98,9 @@ impl Args {
     }
 }
 
-/// Characters of a block behind what stands before it, in lines of so many; where two columns have room, or lines do not end,
-/// all that is usual.
+/// Characters of a block behind what stands before it, in lines of so many; where lines do not end, all that is usual.
 fn most(width: Option<usize>) -> usize {
-    width.filter(|&width| width < event::WIDE).map_or(USUAL, |width| width.saturating_sub(HEAD).max(20))
+    width.map_or(USUAL, |width| width.saturating_sub(HEAD).clamp(20, USUAL))
 }
 
 const USUAL: usize = 160;
@@ -398,8 +397,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_end_where_a_narrow_terminal_does() {
-        assert_eq!([None, Some(120), Some(80), Some(20)].map(most), [160, 160, 50, 20]);
+    fn lines_end_where_the_terminal_does() {
+        assert_eq!([None, Some(300), Some(120), Some(80), Some(20)].map(most), [160, 160, 90, 50, 20]);
     }
 
     #[test]

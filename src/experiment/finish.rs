@@ -3,20 +3,20 @@
 //! The tables are in the order of the data, and within a trajectory in the order of the plan, so
 //! that their bytes do not depend on how the run was cut, sharded or interrupted. Reads part by part.
 
-use std::collections::VecDeque;
-use std::fs;
+use std::collections::{HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use serde::{Deserialize, Serialize};
 
+use super::before::{self, Before};
 use super::dataset::Dataset;
 use super::plan::{Plan, Variant};
 use super::publish::{self, Published, Scratch};
 use super::rows::CellPart;
+pub use super::success::{FinalTable, Success};
 use super::units::Unit;
 use super::units::part;
-use crate::files::{reach, vouch};
+use crate::files::vouch;
 use crate::store::{
     CellRow, CellStatus, ContextRow, EventRow, ItemRow, Row, SampleRow, ScoreRow, TableReader, TableWriter,
     TimelineRow, TrajectoryRow, VariantRow,
@@ -25,86 +25,8 @@ use crate::strategies;
 use crate::text::escape;
 use crate::text::redact::redact;
 
-/// In-memory bytes of a row group of a final table.
-const ROW_GROUP: usize = 16 << 20;
-
-/// The file that says that a run is complete; readers take its list of tables, never a glob.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub struct Success {
-    /// Digest of `_manifest.json`.
-    pub manifest: String,
-    pub tables: Vec<FinalTable>,
-}
-
-/// A final table.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub struct FinalTable {
-    /// Relative to the run's folder.
-    pub path: String,
-    pub sha256: String,
-    pub rows: u64,
-    pub bytes: u64,
-}
-
-impl Success {
-    /// What the run in this folder said when it was complete; none if it was not.
-    ///
-    /// # Errors
-    /// Where `_SUCCESS` is there and cannot be read: nothing it vouched for is known any more.
-    pub fn read(run: &Path) -> anyhow::Result<Option<Self>> {
-        let path = run.join("_SUCCESS");
-        let Some(text) = reach::read(&path)? else { return Ok(None) };
-        vouch::sealed(&text).and_then(|()| Ok(Some(serde_json::from_slice(&text)?))).map_err(|error| {
-            anyhow::anyhow!(
-                "{} is damaged: {error}\nhint: delete it and start the run again, which joins its tables anew",
-                path.display()
-            )
-        })
-    }
-
-    /// What a folder says in which rows of a run are kept for a report alone (reports/rows.py): its manifest has their digests.
-    ///
-    /// # Errors
-    /// Where the manifest cannot be read.
-    pub fn kept(run: &Path) -> anyhow::Result<Option<Self>> {
-        let Some(text) = reach::read(&run.join(MANIFEST))? else { return Ok(None) };
-        let kept = serde_json::from_slice(&text)
-            .ok()
-            .and_then(|mut all: serde_json::Value| serde_json::from_value(all.get_mut("kept")?.take()).ok());
-        Ok(kept.map(|tables| Success { manifest: publish::sha256_of(&text), tables }))
-    }
-
-    /// What is wrong with the first of its files that is missing or not what the run wrote.
-    ///
-    /// # Errors
-    /// A file that is there and cannot be read.
-    pub fn damaged(&self, run: &Path) -> anyhow::Result<Option<String>> {
-        let is_other = |path: &Path| {
-            format!("{} is not what the run wrote (its digest in _SUCCESS is another)", path.display())
-        };
-        // Tables may be kept without the manifest; one that is there is that of the run.
-        let path = run.join(MANIFEST);
-        if reach::read(&path)?.is_some_and(|text| publish::sha256_of(&text) != self.manifest) {
-            return Ok(Some(is_other(&path)));
-        }
-        for table in &self.tables {
-            let path = run.join(&table.path);
-            if !reach::is_there(&path)? {
-                return Ok(Some(format!("{} is missing, which the run wrote", path.display())));
-            }
-            let cannot = || format!("cannot read {}", path.display());
-            // The size is told sooner than the digest.
-            if fs::metadata(&path).with_context(cannot)?.len() != table.bytes
-                || publish::sha256(&path)?.0 != table.sha256
-            {
-                return Ok(Some(is_other(&path)));
-            }
-        }
-        Ok(None)
-    }
-}
-
-const MANIFEST: &str = "_manifest.json";
+/// In-memory bytes of a row group of a final table; of tests, so that their tables have several.
+const ROW_GROUP: usize = if cfg!(test) { 2 << 10 } else { 16 << 20 };
 
 /// Whether the run was finished before, with these very inputs, and its tables are still there.
 pub(super) fn is_complete(out: &Path, manifest: &str) -> anyhow::Result<bool> {
@@ -161,9 +83,12 @@ pub(super) fn finish(
     scratch: &Scratch,
     manifest: &str,
 ) -> anyhow::Result<usize> {
-    let join = Join { data, selection, groups: groups(plan, units), out, scratch };
+    let mut join =
+        Join { data, selection, groups: groups(plan, units), out, scratch, before: Before::default() };
+    let cells = join.table::<CellRow>()?;
+    join.before = Before::open(out);
     let mut tables = vec![
-        join.table::<CellRow>()?,
+        cells,
         join.table::<EventRow>()?,
         join.table::<ItemRow>()?,
         join.table::<TimelineRow>()?,
@@ -185,6 +110,8 @@ pub(super) fn finish(
     }
     let success = Success { manifest: manifest.to_owned(), tables };
     let text = vouch::seal(&escape::json(&success)?)?;
+    // What stays does no harm, and others may be at the same.
+    let _ = before::forget(out);
     let to = out.join("_SUCCESS");
     if scratch.create(&to, text.as_bytes())? == Published::Differs {
         tracing::warn!("NONDETERMINISTIC: {} was written before for tables of other bytes", to.display());
@@ -248,20 +175,15 @@ struct Join<'a> {
     groups: Vec<(Vec<&'a Variant>, &'a [Unit])>,
     out: &'a Path,
     scratch: &'a Scratch,
+    before: Before,
 }
 
 impl Join<'_> {
     fn table<R: CellPart>(&self) -> anyhow::Result<FinalTable> {
-        let mut streams: Vec<(Stream<R>, &[&Variant])> = self
-            .groups
-            .iter()
-            .map(|(variants, units)| {
-                let parts = units.iter().map(|u| part(self.out, R::TABLE, u)).collect();
-                (Stream::new(parts), &**variants)
-            })
-            .collect();
         write(self.out, self.scratch, |writer| {
-            for &index in self.selection {
+            let n_copied = self.before.copy(writer)?;
+            let mut streams = self.streams::<R>(n_copied)?;
+            for &index in &self.selection[n_copied..] {
                 let id = &self.data.entries()[index].id;
                 for (stream, variants) in &mut streams {
                     let mut cells = Vec::new();
@@ -291,6 +213,24 @@ impl Join<'_> {
             }
             Ok(())
         })
+    }
+
+    /// The rows of the groups of variants, from a session on.
+    fn streams<R: CellPart>(&self, from: usize) -> anyhow::Result<Vec<(Stream<R>, &[&Variant])>> {
+        let first = self.selection.get(from).copied().unwrap_or(usize::MAX);
+        let mut streams = Vec::new();
+        for (variants, units) in &self.groups {
+            let units =
+                || units.iter().filter(|unit| unit.trajectories.last().is_some_and(|&last| last >= first));
+            let earlier = units().flat_map(|unit| &unit.trajectories).filter(|&&index| index < first);
+            let earlier: HashSet<&str> = earlier.map(|&i| self.data.entries()[i].id.as_str()).collect();
+            let mut stream: Stream<R> = Stream::new(units().map(|u| part(self.out, R::TABLE, u)).collect());
+            while stream.peek()?.is_some_and(|row| earlier.contains(row.trajectory())) {
+                stream.next = None;
+            }
+            streams.push((stream, &**variants));
+        }
+        Ok(streams)
     }
 }
 
@@ -343,6 +283,8 @@ impl<R: CellPart> Stream<R> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use indicatif::HumanBytes;
 use serde_json::Value;
 
-use super::manifest;
+use super::{before, manifest};
 use crate::files::lock::Lock;
 use crate::files::{reach, seal};
 use crate::store::{
@@ -35,11 +35,11 @@ const TABLES: [&str; 11] = [
 /// # Errors
 /// Another process is at work there, or the manifest is not that of a run: then nothing is deleted.
 pub(super) fn clear(out: &Path) -> anyhow::Result<Option<String>> {
-    delete(out, "run --fresh", &["parts", "_attempts", "_quarantine", "_scratch"])
+    delete(out, "run --fresh", &["parts", "_attempts", "_quarantine", "_scratch", before::FOLDER])
 }
 
 /// Deletes what says that a run is complete and what it is, so that another may begin there, which takes over what it can
-/// of the parts. A run that is stopped in between is still one, or its parts alone are there.
+/// of the parts and, from where they are put aside, of its tables. A run that is stopped in between is still one, or its parts alone are there.
 ///
 /// # Errors
 /// As for [`clear`].
@@ -62,6 +62,9 @@ fn delete(out: &Path, who: &str, folders: &[&'static str]) -> anyhow::Result<Opt
         "the file system of {} knows no locks, so another process may be at work there: nothing is deleted\nhint: name another folder for `--out`",
         out.display()
     );
+    if folders.is_empty() {
+        before::keep(out)?;
+    }
     let tables = TABLES.map(|table| format!("{table}.parquet"));
     // A digest that outlives its table would speak against the next one.
     let seal = seal::name_of(&format!("{}.parquet", ShowcaseRow::TABLE));

@@ -4,6 +4,7 @@
 //! work, [`replay`] computes the rows of a piece, [`run`] drives the pieces and publishes their
 //! rows by [`publish`], and [`finish`] joins them into the final tables.
 
+mod before;
 pub mod cell;
 mod contents;
 pub mod dataset;
@@ -18,6 +19,7 @@ pub mod publish;
 mod rows;
 pub mod run;
 pub mod stratified;
+mod success;
 pub mod units;
 
 pub use contents::Contents;

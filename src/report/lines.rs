@@ -33,6 +33,8 @@ pub(crate) struct Line {
     pub(crate) strategy: String,
     pub(crate) params: serde_json::Map<String, serde_json::Value>,
     pub(crate) model: Option<String>,
+    /// What it is, where it is a policy and somebody asked: its name says nothing of that.
+    pub(crate) policy: Option<serde_json::Value>,
     /// There to be compared with: on no frontier, and no choice.
     pub(crate) control: bool,
     /// The trigger with its parameters, as labels have it.
@@ -257,7 +259,7 @@ impl Lines {
             let here = terms.of_measure(measure).iter().filter(|t| only[t.trajectory as usize]);
             here.map(|t| (t.trajectory, t.top, t.bottom)).collect()
         };
-        a.seeds == b.seeds && a.terms.iter().map(of).eq(b.terms.iter().map(of))
+        a.terms.iter().map(of).eq(b.terms.iter().map(of))
     }
 
     /// Why the efficiency of a line means nothing, if so: the rule of the summary.
@@ -330,6 +332,7 @@ fn line(mut replicates: Vec<(usize, &VariantRow, Terms)>) -> Line {
         strategy: variant.strategy.clone(),
         params: serde_json::from_str(&variant.strategy_params).unwrap_or_default(),
         model: variant.model.clone(),
+        policy: None,
         control: variant.control,
         trigger,
         trigger_name: variant.trigger.clone(),

@@ -1,7 +1,7 @@
-//! Reads the rows of a run: polars filters, sorts and joins; what comes out is plain data.
+//! Reads the rows of a run; what comes out is plain data.
 //!
-//! Of polars only its frames are used: its own readers and planner took half of a cold build, and the tables are read
-//! by the crate that wrote them.
+//! Of polars only its frames are used, to sort: its own readers and planner took half of a cold build, and the tables are
+//! read by the crate that wrote them.
 //!
 //! Scores are the long table. They are read for a few variants at a time, so that memory follows
 //! the size of a batch and not of the run, and kept in file order, so that sums are the same
@@ -11,10 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
-use polars::prelude::{
-    BooleanChunked, DataFrame, DataFrameJoinOps as _, JoinArgs, JoinType, MaintainOrderJoin,
-    SortMultipleOptions, UniqueKeepStrategy,
-};
+use arrow::array::{Array as _, AsArray as _, UInt32Array};
+use arrow::datatypes::{UInt32Type, UInt64Type};
+use polars::prelude::{SortMultipleOptions, UniqueKeepStrategy};
 
 use crate::files::reach;
 use crate::report::statistics::design::DrawnFrom;
@@ -34,9 +33,10 @@ pub(crate) use strata::{STRATUM_KEYS, Stratum};
 use frames::{BATCH_ROWS, frame};
 use manifest::Manifest;
 use sampled::Sampled;
-use strata::{Grouped, KEYS};
+use strata::Grouped;
 
 /// The rows of a run, scores apart.
+#[derive(Clone)]
 pub(crate) struct Run {
     folder: PathBuf,
     /// In order of their ids.
@@ -96,6 +96,7 @@ pub(crate) struct Prices {
 }
 
 /// What a trajectory's rows are grouped by.
+#[derive(Clone)]
 pub(crate) struct Trajectory {
     pub(crate) id: String,
     pub(crate) format: String,
@@ -200,6 +201,13 @@ pub(crate) type VariantScores = BTreeMap<(String, String), Vec<Score>>;
 impl Run {
     /// Reads everything but the scores.
     pub(crate) fn open(folder: &Path, population: Population) -> anyhow::Result<Run> {
+        let mut run = Run::without_events(folder, population)?;
+        run.events = events(&run)?;
+        Ok(run)
+    }
+
+    /// The same, but for its events.
+    pub(crate) fn without_events(folder: &Path, population: Population) -> anyhow::Result<Run> {
         const HINT: &str = "hint: give the folder that `trajpress run --out` wrote";
         let path = file::<VariantRow>(folder);
         let (shown, table) = (folder.display(), format!("{}.parquet", VariantRow::TABLE));
@@ -218,7 +226,6 @@ impl Run {
         let Clustered { trajectories, drawn, n_without_repository } =
             trajectories(folder, population, sampled.as_ref())?;
         let (cells, n_ok_everywhere) = cells(folder, &index, &trajectories)?;
-        let events = events(folder, &index, &trajectories)?;
         let Manifest { prices, own, name, data, semantics, tokenizer } = manifest::read(folder)?;
         Ok(Run {
             folder: folder.to_owned(),
@@ -229,7 +236,7 @@ impl Run {
             corpus: sampled.map(|sampled| sampled.corpus),
             n_without_repository,
             cells,
-            events,
+            events: Vec::new(),
             n_ok_everywhere,
             prices,
             own,
@@ -248,7 +255,7 @@ impl Run {
         self.scores_of(None, each)
     }
 
-    /// The same of these metrics alone. While a batch is used the next is read.
+    /// The same; of these metrics alone no more than their values. While a batch is used the next is read.
     pub(crate) fn scores_of(
         &self,
         metrics: Option<&[&str]>,
@@ -275,7 +282,9 @@ impl Run {
             let wanted =
                 [(!all).then_some(("variant", &ids[..])), metrics.map(|metrics| ("metric", metrics))];
             let wanted: Vec<_> = wanted.into_iter().flatten().collect();
-            store::columns_of::<ScoreRow>(&path, &strata::COLUMNS, &wanted, |rows| scores.add(&rows, &cell))?;
+            let beside = strata::BESIDE.iter().filter(|_| metrics.is_none());
+            let names: Vec<&str> = strata::VALUES.iter().chain(beside).copied().collect();
+            store::columns_of::<ScoreRow>(&path, &names, &wanted, |rows| scores.add(&rows, &cell))?;
             Ok(scores.finish())
         };
         let n_batches = self.variants.len().div_ceil(batch);
@@ -285,6 +294,19 @@ impl Run {
             scope.spawn(move || (0..n_batches).map(read).try_for_each(|batch| ready.send(batch).ok()));
             batches.into_iter().try_for_each(|batch| each(batch?))
         })
+    }
+
+    /// The same rows, to speak of other logs.
+    pub(crate) fn speaking_of(&self, population: Population) -> anyhow::Result<Run> {
+        let sampled = Sampled::of(&self.folder)?;
+        let Clustered { trajectories, drawn, n_without_repository } =
+            trajectories(&self.folder, population, sampled.as_ref())?;
+        Ok(Run { population, trajectories, drawn, n_without_repository, ..self.clone() })
+    }
+
+    /// Where each variant stands.
+    fn index(&self) -> BTreeMap<&str, usize> {
+        self.variants.iter().map(|v| v.variant.as_str()).zip(0..).collect()
     }
 
     /// Trajectories that failed under each variant: whatever rows they left do not count.
@@ -415,63 +437,59 @@ fn cells(
     Ok((cells, n_ok_everywhere))
 }
 
-fn events(
-    folder: &Path,
-    index: &BTreeMap<&str, usize>,
-    trajectories: &[Trajectory],
-) -> anyhow::Result<Vec<Vec<Event>>> {
-    let position: BTreeMap<&str, u32> = trajectories.iter().map(|t| t.id.as_str()).zip(0..).collect();
-    const COLUMNS: [&str; 11] = [
-        "variant",
-        "trajectory",
-        "break_even_turns",
-        "decisions_left",
-        "tokens_before",
-        "removable_tokens",
-        "kept_tokens",
-        "model_tokens_in",
-        "model_tokens_out",
-        "fallback",
-        "warning",
-    ];
-    let in_order = JoinArgs { maintain_order: MaintainOrderJoin::Left, ..JoinArgs::new(JoinType::Anti) };
-    let rows = frame::<EventRow>(folder, &COLUMNS)?.join(&failed(folder)?, KEYS, KEYS, in_order, None)?;
-    let (variant, trajectory) = (rows.column("variant")?.str()?, rows.column("trajectory")?.str()?);
-    let before = rows.column("tokens_before")?.u64()?;
-    let break_even = rows.column("break_even_turns")?.u32()?;
-    let left = rows.column("decisions_left")?.u32()?;
-    let removable = rows.column("removable_tokens")?.u64()?;
-    let kept = rows.column("kept_tokens")?.u64()?;
-    let (read, written) = (rows.column("model_tokens_in")?.u64()?, rows.column("model_tokens_out")?.u64()?);
-    let fallback = rows.column("fallback")?.str()?;
-    let warning = rows.column("warning")?.str()?;
-    let mut events = vec![Vec::new(); index.len()];
-    for row in 0..rows.height() {
-        let place = trajectory.get(row).and_then(|t| position.get(t));
-        if let (Some(&i), Some(&trajectory)) = (variant.get(row).and_then(|v| index.get(v)), place) {
+/// The events of ok cells, by variant.
+fn events(run: &Run) -> anyhow::Result<Vec<Vec<Event>>> {
+    const WORDS: [&str; 4] = ["variant", "trajectory", "fallback", "warning"];
+    const TURNS: [&str; 2] = ["break_even_turns", "decisions_left"];
+    const TOKENS: [&str; 5] =
+        ["tokens_before", "removable_tokens", "kept_tokens", "model_tokens_in", "model_tokens_out"];
+    let index = run.index();
+    let positions: BTreeMap<&str, u32> = run.trajectories.iter().map(|t| t.id.as_str()).zip(0..).collect();
+    let failed = run.failed();
+    let mut events = vec![Vec::new(); run.variants.len()];
+    let names: Vec<&str> = WORDS.into_iter().chain(TURNS).chain(TOKENS).collect();
+    store::columns::<EventRow>(&file::<EventRow>(&run.folder), &names, |batch| {
+        let column =
+            |name: &str| batch.column_by_name(name).ok_or_else(|| anyhow::anyhow!("the events lack {name}"));
+        let [variant, trajectory, fallback, warning] =
+            WORDS.map(|name| column(name).map(|c| c.as_string::<i32>()));
+        let (variant, trajectory, fallback, warning) = (variant?, trajectory?, fallback?, warning?);
+        let [break_even, left] = TURNS.map(|name| column(name).map(|c| c.as_primitive::<UInt32Type>()));
+        let (break_even, left) = (break_even?, left?);
+        let tokens = TOKENS.map(|name| column(name).map(|c| c.as_primitive::<UInt64Type>()));
+        let tokens = tokens.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
+        // Rows of a cell stand together: who it is is looked up once.
+        let mut last: Option<(&str, &str, Option<(usize, u32)>)> = None;
+        for row in 0..batch.num_rows() {
+            let cell = (variant.value(row), trajectory.value(row));
+            let place = match last {
+                Some((v, t, place)) if (v, t) == cell => place,
+                _ => {
+                    let place = index.get(cell.0).filter(|&&i| !failed[i].contains(cell.1));
+                    place.copied().zip(positions.get(cell.1).copied())
+                }
+            };
+            last = Some((cell.0, cell.1, place));
+            let Some((i, trajectory)) = place else { continue };
+            let turns = |c: &UInt32Array| Some(c.value(row)).filter(|_| c.is_valid(row));
+            let [tokens_before, removable_tokens, kept_tokens, read, written] =
+                [0, 1, 2, 3, 4].map(|i| if tokens[i].is_null(row) { 0 } else { tokens[i].value(row) });
             events[i].push(Event {
                 trajectory,
-                weight: trajectories[trajectory as usize].weight,
-                tokens_before: before.get(row).unwrap_or(0),
-                break_even_turns: break_even.get(row),
-                decisions_left: left.get(row).unwrap_or(0),
-                removable_tokens: removable.get(row).unwrap_or(0),
-                kept_tokens: kept.get(row).unwrap_or(0),
-                model_tokens: [read, written].map(|column| column.get(row).unwrap_or(0)),
-                fallback: fallback.get(row).is_some(),
-                warning: warning.get(row).is_some(),
+                weight: run.trajectories[trajectory as usize].weight,
+                tokens_before,
+                break_even_turns: turns(break_even),
+                decisions_left: turns(left).unwrap_or(0),
+                removable_tokens,
+                kept_tokens,
+                model_tokens: [read, written],
+                fallback: fallback.is_valid(row),
+                warning: warning.is_valid(row),
             });
         }
-    }
+        Ok(())
+    })?;
     Ok(events)
-}
-
-/// Cells that failed: whatever rows they left do not count.
-fn failed(folder: &Path) -> anyhow::Result<DataFrame> {
-    let cells = frame::<CellRow>(folder, &["variant", "trajectory", "status"])?;
-    let is_ok: BooleanChunked =
-        cells.column("status")?.str()?.iter().map(|status| status == Some("ok")).collect();
-    Ok(cells.filter(&!&is_ok)?.select(KEYS)?)
 }
 
 fn file<R: Row>(folder: &Path) -> PathBuf {

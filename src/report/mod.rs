@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use anyhow::Context as _;
+use rayon::prelude::*;
 
 use crate::files::lock::Lock;
 use crate::report::statistics::bootstrap::Resampling;
@@ -79,21 +80,22 @@ pub struct Written {
 pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Written> {
     let claims = Claims::load(options.claims.as_deref(), &options.names)?;
     let (folder, run) = (run, load::Run::open(run, options.population)?);
-    let (summary, gathered, these) = summarised(folder, &run, &claims, options)?;
+    let (summarised, spent) = rayon::join(|| summarised(&run, &claims, options), || run.spent());
+    let (summary, gathered, these) = summarised?;
     let lines = Lines::new(&run, gathered, options.resampling);
     if let Some(name) = &options.baseline {
         check_baseline(&lines, name)?;
     }
     let input =
         tables::Input { run: &run, lines: &lines, claims: &claims, baseline: options.baseline.as_deref() };
-    let mut pages: Vec<_> = tables::ALL.iter().map(|table| (table.name, (table.page)(&input))).collect();
+    let mut pages: Vec<_> = tables::ALL.par_iter().map(|table| (table.name, (table.page)(&input))).collect();
     for page in pages.iter_mut().filter_map(|(_, page)| page.as_mut().ok()) {
         let population = options.population;
         page.notes +=
             &format!("\n- Population: *{}*; a cluster is {}.", population.name(), population.cluster());
         name_population(&mut page.table, population);
     }
-    let charts = charts(&run, &summary, &pages, options)?;
+    let charts = charts((&run, spent?), &summary, &pages, options)?;
     let mut tables = vec![summary.table(), summary.strata(), summary.by_format()];
     tables.iter_mut().for_each(|table| name_population(table, options.population));
     let mut sentence = html::sentence(&run, &summary, &lines);
@@ -108,7 +110,8 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
     draft.write("columns.md", tables::summary_page::columns(&tables, &pages, &drawn))?;
     draft.write("methods.md", paper::methods(&run, &summary, options.resampling))?;
     draft.write("summary.tex", paper::latex(&summary))?;
-    let shown = html::Shown { tables: &tables, charts: &charts, sentence: &sentence };
+    let other = these.as_ref().map(|(summary, _)| (summary, Population::These.name()));
+    let shown = html::Shown { tables: &tables, charts: &charts, sentence: &sentence, headline: other };
     draft.write("report.html", html::page(&run, &summary, &shown, (folder, !options.share_safe))?)?;
     let (points, about) = (headline.0.points(), (summary.tail(), headline.1.name()));
     let drawn = figures::retention_savings(&points, &summary.styles(), headline.0.undrawn(), about);
@@ -120,8 +123,11 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
             false => draft.absent.push(picture),
         }
     }
-    for (name, chart) in charts {
+    let drawn = charts.into_par_iter().map(|(name, chart)| {
         let files = chart.map_or_else(|_| Ok(Vec::new()), |chart| chart.files(options.png))?;
+        Ok((name, files))
+    });
+    for (name, files) in drawn.collect::<anyhow::Result<Vec<_>>>()? {
         let is_there = |end: &&str| files.iter().any(|(of, _)| of == end);
         let absent = figures::charts::ENDS.iter().filter(|end| !is_there(end));
         draft.absent.extend(absent.map(|end| format!("{FIGURES}/{name}{end}")));
@@ -153,13 +159,12 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
 /// What a run says, what its tables need, and, where other repositories cannot be spoken of, what it says of more sessions of
 /// these: with that the sentence goes on, and the headline shows it. The scores are read once.
 fn summarised<'c>(
-    folder: &Path,
     run: &load::Run,
     claims: &'c Claims,
     options: &Options,
 ) -> anyhow::Result<(Summary, Gathered<'c>, Option<(Summary, String)>)> {
     let opened = match options.population {
-        Population::Other => Some(load::Run::open(folder, Population::These)?),
+        Population::Other => Some(run.speaking_of(Population::These)?),
         Population::These | Population::Corpus => None,
     };
     let begun = |run| (Summing::of(run, options.resampling), Gathered::with(tables::measures(), None));
@@ -195,13 +200,20 @@ const FIGURES: &str = "figures";
 type Pages = [(&'static str, Result<tables::pages::Page, String>)];
 type Charts = Vec<(&'static str, Result<figures::charts::Chart, String>)>;
 
-fn charts(run: &load::Run, summary: &Summary, pages: &Pages, options: &Options) -> anyhow::Result<Charts> {
-    let decisions = run.decisions(figures::charts::session(run, summary))?;
+fn charts(
+    (run, spent): (&load::Run, Vec<load::Spent>),
+    summary: &Summary,
+    pages: &Pages,
+    options: &Options,
+) -> anyhow::Result<Charts> {
+    let session = figures::charts::session(run, summary).map(|session| run.decisions_of(session));
+    let session = session.transpose()?.unwrap_or_else(|| vec![Vec::new(); run.variants.len()]);
+    let decisions = load::Decisions { spent, session };
     let tables: Vec<&tables::Table> =
         pages.iter().filter_map(|(_, page)| Some(&page.as_ref().ok()?.table)).collect();
     let baseline = options.baseline.as_deref();
     let input = figures::charts::Input { run, summary, decisions: &decisions, tables: &tables, baseline };
-    Ok(figures::charts::ALL.iter().map(|entry| (entry.name, (entry.chart)(&input))).collect())
+    Ok(figures::charts::ALL.par_iter().map(|entry| (entry.name, (entry.chart)(&input))).collect())
 }
 
 /// A report in the making: a folder in that of the report, whose files get their places when all are written. So a report that

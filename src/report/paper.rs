@@ -100,7 +100,7 @@ pub(super) fn methods(run: &Run, summary: &Summary, resampling: Resampling) -> S
          path, an identifier, a number, a quotation) that the agent used and had last seen more than {} turns before, in the output of a tool or \
          in words of the user. It is *kept* if it still stands in the prompt beside words that say what it is. *Efficiency* is where the \
          kept share lies between equally many tokens of random lines (0) and of the lines that later needs ask for (1).\n\n\
-         Intervals are 95 %. They leave one cluster out at a time (jackknife; Student's t with n_eff - 1 degrees of freedom, shares on the logit \
+         Intervals are 95 %. They leave one cluster out at a time (jackknife; Student's t with n_eff - 1 degrees of freedom, of H strata with G clusters (G - H) / (G - 1) times as many; shares on the logit \
          scale, BCa bootstrap of {} resamples from seed {} where n_eff is 50 or more), and speak of {}: a cluster is {}. There are {needs} needs; n_eff = (sum w)^2 / sum \
          w^2, w a cluster's needs, is {} at the least. Shares, differences and efficiencies are given from 30 needs and n_eff 4 on. p-values of a \
          family are adjusted by Holm's method. Of a difference in needs kept {MARGIN} is the margin: a variant is called not \

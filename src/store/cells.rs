@@ -47,6 +47,20 @@ table! {
 }
 
 table! {
+    /// What a cell is.
+    pub struct CellId in "cells" {
+        /// Variant id.
+        pub variant: Arc<str>,
+        /// Trajectory id.
+        pub trajectory: Arc<str>,
+        /// ok or error.
+        pub status: String,
+        /// Hash of all that decides the rows of the cell.
+        pub id: String,
+    }
+}
+
+table! {
     /// Whether a cell is scored.
     pub struct CellStatus in "cells" {
         /// ok or error.

@@ -40,6 +40,18 @@ table! {
 }
 
 table! {
+    /// What is counted of a step.
+    pub struct FeatureCount in "features" {
+        /// Tokens of the text under the dataset's tokenizer: the sum of `span_tokens`.
+        pub tokens: u32,
+        /// End of each span in the text, in bytes.
+        pub span_end: Vec<u32>,
+        /// Kind of each atom.
+        pub atom_kind: Vec<u8>,
+    }
+}
+
+table! {
     /// How long a step is.
     pub struct FeatureTokens in "features" {
         /// Tokens of the text under the dataset's tokenizer: the sum of `span_tokens`.

@@ -28,14 +28,14 @@ mod units;
 mod usage;
 mod variants;
 
-pub use cells::{CellKey, CellRow, CellStatus};
+pub use cells::{CellId, CellKey, CellRow, CellStatus};
 pub use column::Time;
 pub use contexts::ContextRow;
 pub use events::EventRow;
-pub use features::{FeatureKey, FeatureRow, FeatureTokens};
+pub use features::{FeatureCount, FeatureKey, FeatureRow, FeatureTokens};
 pub use items::ItemRow;
 pub use partners::PartnerRow;
-pub use read::{TableReader, columns, columns_of, read, read_row_group, row_groups};
+pub use read::{TableReader, columns, columns_of, read, read_row_group, row_groups, rows_of};
 pub use row::Row;
 pub use sample::SampleRow;
 pub use scores::{ScoreRow, ScoreValue};

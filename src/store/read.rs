@@ -87,6 +87,16 @@ impl<R: Row> TableReader<R> {
     pub fn of(path: &Path, file: Held) -> anyhow::Result<Self> {
         // The index of pages lets a read of few rows skip the other pages.
         let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
+        Self::load(path, file, options)
+    }
+
+    /// The table with all that its footer says, so that a copy of a row group says the same.
+    pub fn open_to_copy(path: &Path) -> anyhow::Result<Self> {
+        let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
+        Self::load(path, open_file(path)?, options.with_encoding_stats_as_mask(false))
+    }
+
+    fn load(path: &Path, file: Held, options: ArrowReaderOptions) -> anyhow::Result<Self> {
         let metadata = ArrowReaderMetadata::load(&file, options)
             .with_context(|| format!("{} is not a readable Parquet file", path.display()))?;
         check_version(path, metadata.schema())?;
@@ -230,6 +240,20 @@ pub fn columns_of<R: Row>(
         each(batch.with_context(|| format!("{} ends in the middle", path.display()))?)?;
     }
     Ok(())
+}
+
+/// The same as rows.
+pub fn rows_of<R: Row>(
+    path: &Path,
+    wanted: &[(&str, &[&str])],
+    mut each: impl FnMut(Vec<R>),
+) -> anyhow::Result<()> {
+    let fields = R::fields();
+    let names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
+    columns_of::<R>(path, &names, wanted, |batch| {
+        each(R::rows(&batch)?);
+        Ok(())
+    })
 }
 
 /// Which rows have one of these texts in the first column.

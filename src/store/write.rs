@@ -174,7 +174,7 @@ impl<R: Row> TableWriter<R> {
                     rows_written: stored.num_rows().unsigned_abs(),
                     metadata: column.clone(),
                     bloom_filter: None,
-                    column_index: None,
+                    column_index: pages.column_index(at).cloned(),
                     offset_index: pages.offset_index(at).cloned(),
                 };
                 group.append_column(file, close)?;

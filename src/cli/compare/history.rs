@@ -41,8 +41,14 @@ struct Row {
     /// Its label on the night before, where that was another.
     #[serde(default)]
     variant_before: Option<String>,
+    /// Whether nothing else of it was another.
+    #[serde(default)]
+    renamed: bool,
     before: Option<f64>,
     now: Option<f64>,
+    /// Over all sessions of the night, and not over those of both alone.
+    #[serde(default)]
+    now_all_sessions: Option<f64>,
     answer: String,
 }
 
@@ -111,21 +117,35 @@ fn told(name: &str, night: Option<&Night>) -> [String; 6] {
 fn history(nights: Vec<String>, compared: &[Option<Night>]) -> History {
     let mut lines: BTreeMap<(&str, &str), Vec<Point>> = BTreeMap::new();
     for (i, night) in compared.iter().enumerate() {
+        // A line goes on under another name; two may have changed theirs.
+        let renamed = night.iter().flat_map(|night| &night.rows).filter(|row| row.renamed);
+        let moved = renamed.filter_map(|row| {
+            let points = lines.remove(&(row.score.as_str(), row.variant_before.as_deref()?))?;
+            Some(((row.score.as_str(), row.variant.as_str()), points))
+        });
+        let moved: Vec<_> = moved.collect();
+        for (key, points) in moved {
+            let line = lines.entry(key).or_default();
+            line.extend(points);
+            line.sort_by_key(|point| point.night);
+        }
         for new in night.iter().flat_map(|night| &night.new) {
             let points = lines.entry((&new.score, &new.variant)).or_default();
             points.extend(new.now.map(|value| Point { night: i, value, gate: None, worse: false }));
         }
         for row in night.iter().flat_map(|night| &night.rows) {
             // What was before is a point of the variant that it was, which is another line where that was called or set otherwise.
-            let before = row.variant_before.as_ref().unwrap_or(&row.variant);
+            let before = row.variant_before.as_ref().filter(|_| !row.renamed).unwrap_or(&row.variant);
             let points = lines.entry((&row.score, before)).or_default();
             let is_new = i > 0 && points.last().is_none_or(|point: &Point| point.night + 1 < i);
             if let Some(value) = row.before.filter(|_| is_new) {
                 points.push(Point { night: i - 1, value, gate: None, worse: false });
             }
             let points = lines.entry((&row.score, &row.variant)).or_default();
-            if let Some(value) = row.now {
-                let gate = row.before.map(|before| before - row.margin);
+            if let Some(now) = row.now {
+                // The night's own value; the gate stands as far from it as where the sessions of both are compared.
+                let value = row.now_all_sessions.unwrap_or(now);
+                let gate = row.before.map(|before| value + (before - row.margin) - now);
                 points.push(Point { night: i, value, gate, worse: row.answer == "worse" });
             }
         }
@@ -155,6 +175,8 @@ mod tests {
             score: "need_retention".to_owned(),
             margin: 0.05,
             variant_before: was.map(str::to_owned),
+            renamed: false,
+            now_all_sessions: None,
             before: Some(before),
             now: Some(now),
             answer: "not_worse".to_owned(),
@@ -173,8 +195,29 @@ mod tests {
             vec![("a".to_owned(), a.to_vec()), ("b".to_owned(), b.to_vec())]
         };
         assert_eq!(points(&two), expected(&[(0, 0.9), (1, 0.8)], &[(2, 0.5)]));
+        // Where it is set as before, its line goes on under the new name; two may have changed theirs.
+        let renamed =
+            |to: &str, was: &str, before, now| Row { renamed: true, ..row(to, Some(was), before, now) };
+        let both = |rows| Some(Night { rows, gone: Vec::new(), new: Vec::new() });
+        let swapped = [
+            None,
+            both(vec![row("a", None, 0.9, 0.8), row("b", None, 0.5, 0.4)]),
+            both(vec![renamed("b", "a", 0.8, 0.7), renamed("a", "b", 0.4, 0.3)]),
+        ];
+        assert_eq!(
+            points(&swapped),
+            expected(&[(0, 0.5), (1, 0.4), (2, 0.3)], &[(0, 0.9), (1, 0.8), (2, 0.7)])
+        );
         // On the first night that was compared it is the name of before that has the value of before.
         assert_eq!(points(&[None, night(row("b", Some("a"), 0.8, 0.5))]), expected(&[(0, 0.8)], &[(1, 0.5)]));
+        // A night's value is that of all its sessions.
+        let grown = Row { now_all_sessions: Some(0.6), ..row("a", None, 0.9, 0.8) };
+        let history_of = history(vec!["1".to_owned(), "2".to_owned()], &[None, night(grown)]);
+        let point = history_of.lines[0].points[1];
+        assert!(
+            (point.value, point.gate.map(|gate| (100.0 * gate).round())) == (0.6, Some(65.0)),
+            "{point:?}"
+        );
         // A variant that is new begins on its first night.
         let new = Began { variant: "b".to_owned(), score: "need_retention".to_owned(), now: Some(0.7) };
         let came = Night { rows: vec![row("a", None, 0.9, 0.8)], gone: Vec::new(), new: vec![new] };

@@ -169,6 +169,7 @@ mod tests {
                 only_new: owned(only_new),
                 began: Vec::new(),
                 gone: Vec::new(),
+                unmet: Vec::new(),
                 changed: owned(changed),
                 reseeded: Vec::new(),
                 rows: Vec::new(),

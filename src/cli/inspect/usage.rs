@@ -21,7 +21,7 @@ pub(super) fn stretch(row: &UsageRow) -> serde_json::Value {
 pub(super) fn usage_lines(usage: &[UsageRow]) -> String {
     let Some(first) = usage.first() else { return String::new() };
     let mut text = format!(
-        "usage = unseen + {:.3} x tokens (factor of {}); |residual| / usage {:.3}, 90th percentile {:.3}\n",
+        "usage = unseen + {:.3} x tokens (factor of {})\n  |residual| / usage {:.3}, 90th percentile {:.3}\n",
         first.factor, first.factor_of, first.residual_median, first.residual_p90
     );
     for row in usage {
@@ -83,7 +83,8 @@ mod tests {
             residual_p90: 0.02,
             ..UsageRow::default()
         };
-        let expected = "usage = unseen + 1.360 x tokens (factor of session); |residual| / usage 0.004, 90th percentile 0.020
+        let expected = "usage = unseen + 1.360 x tokens (factor of session)
+  |residual| / usage 0.004, 90th percentile 0.020
   turns 0..9: 42,000 tokens unseen, 3 calls
   turns 9..12: 42,000 tokens unseen, 3 calls, after an unlogged edit\n";
         assert_eq!(usage_lines(&[row(0..9, false), row(9..12, true)]), expected);

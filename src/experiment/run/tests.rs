@@ -6,6 +6,7 @@ use crate::params::Param;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use super::super::before::Before;
 use super::super::dataset::tests::{vouch_for, write as write_data};
 use super::super::plan::{Catalogue, Known, Variant};
 use super::super::publish;
@@ -13,7 +14,7 @@ use super::super::rows::error_cell;
 use super::runner::MOST_OUTAGES;
 use super::*;
 use crate::models::Outage;
-use crate::store::{self, CellRow, ContextRow, TimelineRow};
+use crate::store::{self, CellRow, ContextRow, TableWriter, TimelineRow};
 
 fn plan(change: &str) -> Plan {
     let known = |name, params| {
@@ -316,8 +317,18 @@ fn data_that_have_grown_cost_what_is_new() {
     // What is stopped before its end goes on likewise.
     let shard = Options { shard: Some((0, 2)), ..Options::default() };
     place.run("r", &shard, &noting).unwrap();
+    // The tables of before are aside, and all but their last row group is copied.
+    fs::copy(place.out("whole/cells.parquet"), place.out("r/cells.parquet")).unwrap();
+    let path = place.out("timeline.parquet");
+    let mut writer = TableWriter::create(&path, 1 << 20).unwrap();
+    let n_copied = Before::open(&place.out("r")).copy::<TimelineRow>(&mut writer).unwrap();
+    writer.finish().unwrap();
+    let n_groups = |path: &Path| store::row_groups::<TimelineRow>(path).unwrap();
+    assert_eq!(n_groups(&path) + 1, n_groups(&place.out("r/_before/timeline.parquet")));
+    assert!((10..17).contains(&n_copied), "{n_copied}");
     let grown = place.run("r", &Options::default(), &noting).unwrap();
     assert!(tables(&place.out("r")) == tables(&place.out("whole")));
+    assert!(!place.out("r/_before").exists());
     assert_eq!(*computed.lock().unwrap(), ["t17", "t17"], "once without a model, once with");
     assert_eq!((grown.cells_ok, grown.cells_again), (18 * 7, 0));
     let parts = |run: &str| units::published(&place.out(run), "scores").unwrap();

@@ -14,6 +14,7 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
+use crate::report::lines::Line;
 use crate::report::statistics::effects::holm;
 use crate::report::statistics::inference::Resampled;
 use crate::scores;
@@ -29,7 +30,7 @@ const LEVEL: f64 = 0.05;
 pub struct Gate {
     pub(super) rules: Vec<Rule>,
     /// Variants that may be gone.
-    may_go: Vec<String>,
+    pub(super) may_go: Vec<String>,
 }
 
 /// One score that must not get worse.
@@ -38,7 +39,7 @@ pub(super) struct Rule {
     pub(super) score: &'static Entry,
     /// The loss that is still none, above 0.
     pub(super) margin: f64,
-    variants: Vec<String>,
+    pub(super) variants: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -116,6 +117,12 @@ impl Rule {
             return is_choice;
         }
         self.variants.iter().any(|name| is_named(name, label, strategy))
+    }
+
+    /// Its names that fit none of these variants, by label and strategy.
+    pub(super) fn unmet<'r>(&'r self, all: &[&Line]) -> impl Iterator<Item = &'r String> {
+        let fits = |name: &&String| all.iter().any(|line| is_named(name, &line.label, &line.strategy));
+        self.variants.iter().filter(move |name| !fits(name))
     }
 
     #[cfg(test)]

@@ -3,7 +3,7 @@
 //! - Sessions are paired by their `source_key`; one whose content is another in the two runs has grown, and is left out of the
 //!   differences: they would be those of the log. A key that stands twice in a run pairs where the content is the same.
 //! - Variants are paired by what they are set to, however they are called (a label says what tells a variant from the others of its
-//!   run), else by their label without the seed; replicates by seed are one. What is left of a strategy under a trigger, one on
+//!   run; a policy's name is one that somebody chose), else by their label without the seed; replicates by seed are one. What is left of a strategy under a trigger, one on
 //!   each side, is one variant whose settings changed.
 //! - difference = pooled score in the new run - pooled score in the base, over the sessions that both were scored on; its
 //!   interval leaves the same clusters out of both ([`super::statistics::inference`]).
@@ -25,7 +25,7 @@ use serde::Serialize;
 use super::lines::{Gathered, Line, Lines, Measure};
 use super::load::{Population, Run, Trajectory};
 use super::statistics::bootstrap::Resampling;
-use super::statistics::estimate::Estimate;
+use super::statistics::estimate::{Estimate, ratio};
 use super::statistics::inference::Resampled;
 use super::tables::differences;
 use crate::scores::money::TOKEN_SAVINGS;
@@ -51,6 +51,8 @@ pub struct Compared {
     pub began: Vec<Began>,
     /// Of those in the base alone the ones that the gate holds.
     pub gone: Vec<String>,
+    /// Names in rules that fit no variant of either run.
+    pub unmet: Vec<String>,
     /// Variants whose parameters are others now, under one label or not.
     pub changed: Vec<String>,
     /// Variants whose seeds are others now, and nothing else.
@@ -85,8 +87,12 @@ pub struct Row {
     pub label: String,
     /// Its label in the base, where that is another.
     pub label_before: Option<String>,
+    /// Whether that is all that is another, seeds apart.
+    pub is_renamed: bool,
     pub base: Option<f64>,
     pub new: Option<f64>,
+    /// The same over all sessions of the new run.
+    pub whole: Option<f64>,
     /// New - base, with its 95 % interval.
     pub(crate) difference: Estimate,
     /// One-sided, of "nothing was lost", adjusted by Holm over the gate.
@@ -185,7 +191,7 @@ pub fn compare(base: &Path, new: &Path, options: &Options) -> anyhow::Result<Com
             Some(other) => {
                 let [there, here] = [(&base.run, other), (&new.run, line)].map(|(run, line)| id(run, line));
                 match there != here && same::is_set_alike(other, line) && other.seeds != line.seeds {
-                    true => reseeded.push(line.label.clone()),
+                    true => reseeded.push(same::other_seeds(other, line)),
                     false => changed.extend(same::other_settings(other, line, there == here)),
                 }
                 pairs.push((other, line));
@@ -232,6 +238,7 @@ pub fn compare(base: &Path, new: &Path, options: &Options) -> anyhow::Result<Com
         only_base: gone.iter().map(|line| line.label.clone()).collect(),
         only_new: came.iter().map(|line| line.label.clone()).collect(),
         began: began(rules, &came, &lines),
+        unmet: unmet(rules, before.values().chain(&lines.all)),
         changed,
         reseeded,
         rows,
@@ -239,6 +246,12 @@ pub fn compare(base: &Path, new: &Path, options: &Options) -> anyhow::Result<Com
         population: options.population.name(),
         cluster: options.population.cluster(),
     })
+}
+
+/// Names in rules that fit none of these variants.
+fn unmet<'l>(rules: &[Rule], lines: impl Iterator<Item = &'l Line>) -> Vec<String> {
+    let all: Vec<&Line> = lines.collect();
+    rules.iter().flat_map(|rule| rule.unmet(&all)).cloned().collect()
 }
 
 /// The values of variants that are new, under the rules that mean them.
@@ -295,7 +308,7 @@ struct Read {
 
 impl Read {
     fn open(folder: &Path, options: &Options) -> anyhow::Result<Read> {
-        let run = Run::open(folder, options.population)?;
+        let run = Run::without_events(folder, options.population)?;
         let measures = options.gate.rules.iter().map(|rule| Measure::of(rule.score)).collect();
         let mut gathered = Gathered::with(measures, None);
         // Needs tell the tails, and tokens which sessions were scored at all.
@@ -306,7 +319,11 @@ impl Read {
             gathered.take(&run, &batch);
             Ok(())
         })?;
-        let lines = Lines::new(&run, gathered, options.resampling);
+        let mut lines = Lines::new(&run, gathered, options.resampling);
+        let policies = same::policies(folder)?;
+        for line in &mut lines.all {
+            line.policy = id(&run, line).and_then(|id| policies.get(id)).cloned();
+        }
         Ok(Read { run, lines })
     }
 }
@@ -347,6 +364,7 @@ struct Beside<'a> {
     rule: &'a Rule,
     label: &'a str,
     label_before: Option<&'a str>,
+    is_renamed: bool,
     of: differences::Comparison,
     gain: Resampled,
     is_same: bool,
@@ -371,7 +389,8 @@ impl<'a> Beside<'a> {
         let is_same = lines.is_same(base, new, rule.score.name, &both);
         let clusters = lines.series(new, rule.score.name, None).clusters;
         let label_before = Some(base.label.as_str()).filter(|label| *label != new.label);
-        Some(Beside { rule, label: &new.label, label_before, of, gain, is_same, clusters })
+        let is_renamed = label_before.is_some() && same::is_set_alike(base, new);
+        Some(Beside { rule, label: &new.label, label_before, is_renamed, of, gain, is_same, clusters })
     }
 
     fn row(&self, answer: Answer, p_holm: Option<f64>, options: &Options) -> Row {
@@ -380,8 +399,14 @@ impl<'a> Beside<'a> {
             margin: self.rule.margin,
             label: self.label.to_owned(),
             label_before: self.label_before.map(str::to_owned),
+            is_renamed: self.is_renamed,
             base: self.of.baseline_value,
             new: self.of.value,
+            whole: self.of.value.and_then(|_| {
+                let add = |sum: [f64; 2], of: &[f64; 2]| [sum[0] + of[0], sum[1] + of[1]];
+                let [top, bottom] = self.clusters.iter().fold([0.0; 2], add);
+                ratio(top, bottom)
+            }),
             difference: self.of.difference.clone(),
             p_holm,
             answer,

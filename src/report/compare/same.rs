@@ -1,5 +1,6 @@
 //! What two runs must have in common so that their scores mean the same.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -71,8 +72,22 @@ fn manifest(run: &Path) -> anyhow::Result<Value> {
     serde_json::from_slice(&text).with_context(|| format!("{} is damaged", path.display()))
 }
 
-/// Whether two variants differ in nothing that is set, but for their seeds.
+/// The policies of a run, by the id of their variant.
+pub(super) fn policies(run: &Path) -> anyhow::Result<HashMap<String, Value>> {
+    let mut manifest = manifest(run)?;
+    let variants = manifest.pointer_mut("/plan/variants").and_then(Value::as_array_mut).map(std::mem::take);
+    let policy = |mut variant: Value| {
+        let policy = Some(variant.get_mut("policy")?.take()).filter(|policy| !policy.is_null())?;
+        Some((variant.get("id")?.as_str()?.to_owned(), policy))
+    };
+    Ok(variants.into_iter().flatten().filter_map(policy).collect())
+}
+
+/// Whether two variants differ in nothing that is set, but for their seeds. A policy is what it does, and not what it is called.
 pub(super) fn is_set_alike(a: &Line, b: &Line) -> bool {
+    if let (Some(one), Some(other)) = (&a.policy, &b.policy) {
+        return one == other && a.model == b.model;
+    }
     let of = |line: &Line| (line.params.clone(), line.trigger_params.clone(), line.model.clone());
     (&a.strategy, &a.trigger_name) == (&b.strategy, &b.trigger_name) && of(a) == of(b)
 }
@@ -81,11 +96,17 @@ pub(super) fn is_set_alike(a: &Line, b: &Line) -> bool {
 pub(super) fn other_settings(base: &Line, new: &Line, is_same_id: bool) -> Option<String> {
     let of = |line: &Line| format!("{}; {}", settings(&line.params), settings(&line.trigger_params));
     let (before, after) = (of(base), of(new));
-    match (is_same_id, before == after) {
+    match (is_same_id || is_set_alike(base, new), before == after) {
         (true, _) => None,
         (_, true) => Some(format!("{}: its policy is another now", new.label)),
         _ => Some(format!("{}: {before} was set before, {after} now", new.label)),
     }
+}
+
+/// A variant with its seeds in the base, and now.
+pub(super) fn other_seeds(base: &Line, new: &Line) -> String {
+    let seeds = |line: &Line| line.seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    format!("{} (seeds {} before, {} now)", new.label, seeds(base), seeds(new))
 }
 
 fn settings(params: &serde_json::Map<String, Value>) -> String {

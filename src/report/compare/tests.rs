@@ -231,6 +231,55 @@ fn change<R: crate::store::Row>(run: &tempfile::TempDir, mut to: impl FnMut(&mut
     writer.finish().unwrap();
 }
 
+/// A name in a rule that fits nothing is told: a rule that asks nobody would pass for ever.
+#[test]
+fn a_name_that_fits_no_variant_is_told() {
+    let base = run(&TINY, SESSIONS);
+    let rule = |variants: &[&str]| Rule {
+        variants: variants.iter().map(|name| (*name).to_owned()).collect(),
+        ..Rule::all("need_retention", 0.05)
+    };
+    let rules = vec![rule(&["mask", "prdo"]), rule(&["trunc*"]), rule(&["msk*"])];
+    let options = Options { gate: Gate { rules, ..options().gate }, ..options() };
+    let compared = compare(base.path(), base.path(), &options).unwrap();
+    assert_eq!((compared.unmet, compared.rows.len()), (vec!["prdo".to_owned(), "msk*".to_owned()], 2));
+}
+
+/// A policy's name is one that somebody chose: under another it is the same, and another one under its name is another.
+#[test]
+fn a_policy_is_what_it_does_whatever_it_is_called() {
+    let policy = |name: &str, window: u64| {
+        let run = run(&TINY, SESSIONS);
+        let mut id = String::new();
+        change(&run, |row: &mut VariantRow| {
+            if row.strategy == "mask" {
+                (row.strategy, row.label) = (name.to_owned(), format!("{name} @ 32k"));
+                row.trigger = "policy".to_owned();
+                id.clone_from(&row.variant);
+            }
+        });
+        let path = run.path().join("_manifest.json");
+        let mut manifest: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        manifest["plan"]["variants"] = serde_json::json!([{ "id": id, "policy": { "window": window } }]);
+        std::fs::write(path, manifest.to_string()).unwrap();
+        run
+    };
+    let compared = of(&policy("ours", 32_000), &policy("theirs", 32_000));
+    assert!(
+        [&compared.gone, &compared.only_new, &compared.changed].iter().all(|all| all.is_empty()),
+        "{compared:?}"
+    );
+    let rows: Vec<&Row> = compared.rows.iter().filter(|row| row.label == "theirs @ 32k").collect();
+    assert!(rows.len() == 3 && rows.iter().all(|row| row.is_renamed && row.is_same), "{rows:?}");
+    assert!(rows.iter().all(|row| row.label_before.as_deref() == Some("ours @ 32k")));
+    let compared = of(&policy("ours", 32_000), &policy("theirs", 64_000));
+    assert_eq!(
+        (compared.gone, compared.only_new),
+        (vec!["ours @ 32k".to_owned()], vec!["theirs @ 32k".to_owned()])
+    );
+}
+
 /// A label says what tells a variant from the others of its run: another neighbour is no other variant, and no variant that is gone.
 #[test]
 fn a_variant_that_is_called_another_name_for_its_neighbours_is_the_same() {
@@ -264,5 +313,7 @@ fn another_seed_is_no_other_policy() {
     change(&new, |row: &mut ScoreRow| row.variant = other(&row.variant).into());
     let compared = of(&base, &new);
     assert_eq!((compared.changed.len(), compared.reseeded.len()), (0, TINY.len()));
+    // What draws nothing has the same values, which is the surest answer there is.
+    assert!(compared.rows.iter().all(|row| row.is_same && row.answer == Answer::NotWorse), "{compared:?}");
     assert!(compared.gone.is_empty() && compared.began.is_empty());
 }

@@ -7,7 +7,7 @@ use crate::text::natural::natural;
 
 use super::FULL;
 
-pub(super) const GREY: Colour = Colour(0x77, 0x77, 0x77);
+pub(super) const GREY: Colour = Colour(0x73, 0x73, 0x73);
 
 pub(super) const REACH: Colour = Colour(0xD4, 0xD4, 0xD4);
 pub(super) const WHITE: Colour = Colour(0xFF, 0xFF, 0xFF);

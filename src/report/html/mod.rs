@@ -23,7 +23,7 @@ use crate::report::tables::summary::{Part, Summary, VariantSummary, metric};
 use crate::report::tables::{Cells, Column, Table, fixed};
 use crate::report::{Charts, Night};
 use crate::scores;
-use crate::scores::money::{COST_SAVINGS, TOKEN_SAVINGS};
+use crate::scores::money::{COST_SAVINGS, TOKEN_SAVINGS, TOKEN_SAVINGS_BILLED};
 use crate::scores::retention::NEED_RETENTION;
 use crate::text::escape;
 
@@ -45,13 +45,15 @@ pub(super) struct Shown<'a> {
     pub(super) charts: &'a Charts,
     /// The result.
     pub(super) sentence: &'a str,
+    /// What the figure shows, where that is not the summary, and of which logs it speaks.
+    pub(super) headline: Option<(&'a Summary, &'static str)>,
 }
 
 /// The page; `folder` is that of the run, and `with_text` says whether text of its logs may stand there.
 pub(super) fn page(
     run: &Run,
     summary: &Summary,
-    &Shown { tables, charts, sentence }: &Shown,
+    &Shown { tables, charts, sentence, headline }: &Shown,
     (folder, with_text): (&Path, bool),
 ) -> anyhow::Result<String> {
     let find = |name: &str| tables.iter().find(|table| table.name == name);
@@ -101,6 +103,7 @@ pub(super) fn page(
             "trajpress {}. A cluster of the statistics is {}. All scores stand in summary.csv and strata.csv beside this page.",
             env!("CARGO_PKG_VERSION"), summary.cluster()
         ),
+        "headline": headline.map(|(of, population)| json!({ "of": population, "table": of_figure(of.table()) })),
         "needs": NEEDS,
         "set": "common",
         "controls": controls,
@@ -129,6 +132,15 @@ fn title(run: &Run, night: Option<&Night>) -> Value {
     let data = Some(&run.data).filter(|data| !data.is_empty()).map(|data| format!("data {data}"));
     let told: Vec<String> = [when, name, data].into_iter().flatten().collect();
     json!(escape::line(&told.join(" \u{b7} ")))
+}
+
+/// The columns of a summary that the figure is drawn from.
+fn of_figure(mut table: Table) -> Value {
+    let drawn = [TOKEN_SAVINGS.name, TOKEN_SAVINGS_BILLED.name, COST_SAVINGS.name, NEEDS, "efficiency"];
+    let is_drawn =
+        |name: &str| drawn.iter().any(|of| ["", "_lo", "_hi"].iter().any(|end| name == format!("{of}{end}")));
+    table.columns.retain(|column| column.name == "variant" || is_drawn(&column.name));
+    as_json(&table, FINE - 4, &|_| true)
 }
 
 /// What the night says of the one before it.
@@ -243,8 +255,10 @@ fn too_few(kept: &Estimate) -> String {
     match kept.n_eff {
         Some(n_eff) if kept.n_items >= MIN_ITEMS => {
             format!(
-                "its {} needs come from too few independent sources (they tell as much as {n_eff:.1} of one size)",
-                HumanCount(kept.n_items)
+                "its {} needs come from too few independent sources (they tell as much as {} sources of equal size)",
+                HumanCount(kept.n_items),
+                // What is short of the minimum does not read as the minimum.
+                fixed((10.0 * n_eff).floor() / 10.0, 1)
             )
         }
         _ => format!("{} needs are too few", kept.n_items),

@@ -65,7 +65,7 @@ fn many_needs_of_few_clusters_are_not_said_to_be_few() {
     let of = Estimate { n_items: 3_016, n_eff: Some(1.9), ..Estimate::default() };
     assert_eq!(
         too_few(&of),
-        "its 3,016 needs come from too few independent sources (they tell as much as 1.9 of one size)"
+        "its 3,016 needs come from too few independent sources (they tell as much as 1.9 sources of equal size)"
     );
 }
 
@@ -197,6 +197,19 @@ fn few_repositories_are_told_what_holds_for_them() {
     // So does the headline figure, which would have no point else.
     let svg = std::fs::read_to_string(dir.path().join("out/retention_savings.svg")).unwrap();
     assert!(svg.contains("these repositories") && svg.contains("truncate(last=5)"), "{svg}");
+    // And the page's own figure, whose points the summary of other repositories has not.
+    let column = |table: &Value, name: &str| {
+        let mut columns = table["columns"].as_array().unwrap().iter();
+        columns.find(|column| column["name"] == name).unwrap()["cells"].clone()
+    };
+    let (shown, summary) = (&told["headline"]["table"], &told["tables"]["summary"]);
+    assert_eq!(told["headline"]["of"], "these repositories");
+    assert!(column(summary, NEEDS).as_array().unwrap().iter().all(Value::is_null));
+    for end in ["", "_lo", "_hi"] {
+        let cells = column(shown, &format!("{NEEDS}{end}"));
+        assert!(cells.as_array().unwrap().iter().filter(|cell| cell.is_number()).count() > 1, "{cells}");
+    }
+    assert_eq!(data(&page_of(&TINY, 60))["headline"], Value::Null);
 }
 
 /// Without a share counts say which is the best: the first variants are those of the same sessions from many repositories.

@@ -38,6 +38,7 @@ impl Line {
             strategy: strategy.to_owned(),
             params: param.into_iter().collect(),
             model: None,
+            policy: None,
             control: false,
             trigger: trigger.to_owned(),
             trigger_name: trigger.to_owned(),

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use arrow::array::{Array as _, AsArray as _, RecordBatch};
+use anyhow::Context as _;
+
+use arrow::array::{Array as _, AsArray as _, RecordBatch, UInt64Array};
 use arrow::datatypes::{Float64Type, UInt32Type, UInt64Type};
 
 use super::{Prices, Run, file};
@@ -15,6 +17,11 @@ pub(crate) struct Decisions {
     pub(crate) spent: Vec<Spent>,
     /// Of the session that was asked for.
     pub(crate) session: Vec<Vec<Decision>>,
+}
+
+/// What decisions come to, while they are read.
+struct Adding {
+    spent: Vec<Spent>,
     /// What the log did not show of the prompt before, in the cell that is read.
     unseen_before: Option<f64>,
 }
@@ -67,7 +74,8 @@ pub(crate) struct Decision {
 }
 
 const WORDS: [&str; 2] = ["variant", "trajectory"];
-const COUNTS: [&str; 3] = ["turn", "n_events", "decision"];
+const COUNTS: [&str; 2] = ["turn", "n_events"];
+const DECISION: &str = "decision";
 const TOKENS: [&str; 7] = [
     "tokens_full",
     "tokens_sent",
@@ -83,17 +91,14 @@ const UNSEEN: &str = "unseen_tokens";
 const FACTOR: &str = "token_factor";
 
 impl Run {
-    /// Reads the decisions of all cells that did not fail, and keeps those of one session; none where the run has no such table.
-    pub(crate) fn decisions(&self, session: Option<&str>) -> anyhow::Result<Decisions> {
-        let n = self.variants.len();
-        let (spent, session_of) = (vec![Spent::default(); n], vec![Vec::new(); n]);
-        let mut decisions = Decisions { spent, session: session_of, unseen_before: None };
+    /// What the decisions of all cells that did not fail come to; none where the run has no such table.
+    pub(crate) fn spent(&self) -> anyhow::Result<Vec<Spent>> {
+        let mut adding = Adding { spent: vec![Spent::default(); self.variants.len()], unseen_before: None };
         let path = file::<TimelineRow>(&self.folder);
         if !reach::is_there(&path)? {
-            return Ok(decisions);
+            return Ok(adding.spent);
         }
-        let index: BTreeMap<&str, usize> =
-            self.variants.iter().map(|v| v.variant.as_str()).zip(0..).collect();
+        let index = self.index();
         let failed = self.failed();
         let tariff = |is_hour| self.prices.as_ref().map(|prices| Tariff::of(prices, is_hour));
         let known: BTreeMap<&str, (f64, Option<Tariff>)> = self
@@ -101,31 +106,58 @@ impl Run {
             .iter()
             .map(|t| (t.id.as_str(), (t.weight, tariff(t.is_cached_an_hour))))
             .collect();
-        let names = WORDS.into_iter().chain(COUNTS).chain(TOKENS).chain([EXPIRED, UNSEEN, FACTOR]);
+        let names = WORDS.into_iter().chain([DECISION]).chain(TOKENS).chain([EXPIRED, UNSEEN, FACTOR]);
         let names: Vec<&str> = names.collect();
-        store::columns::<TimelineRow>(&path, &names, |batch| {
-            decisions.add(&batch, (&index, &failed), &known, session)
+        store::columns::<TimelineRow>(&path, &names, |batch| adding.add(&batch, (&index, &failed), &known))?;
+        Ok(adding.spent)
+    }
+
+    /// The decisions of one session, by variant.
+    pub(crate) fn decisions_of(&self, session: &str) -> anyhow::Result<Vec<Vec<Decision>>> {
+        let mut decisions = vec![Vec::new(); self.variants.len()];
+        let path = file::<TimelineRow>(&self.folder);
+        if !reach::is_there(&path)? {
+            return Ok(decisions);
+        }
+        let (index, failed) = (self.index(), self.failed());
+        let names = ["variant", COUNTS[0], COUNTS[1], TOKENS[0], TOKENS[1]];
+        store::columns_of::<TimelineRow>(&path, &names, &[("trajectory", &[session])], |batch| {
+            let column = |name: &str| batch.column_by_name(name).with_context(|| lacks(name));
+            let variant = column("variant")?.as_string::<i32>();
+            let [turn, n_events] = COUNTS.map(|name| column(name).map(|c| c.as_primitive::<UInt32Type>()));
+            let tokens =
+                [TOKENS[0], TOKENS[1]].map(|name| column(name).map(|c| c.as_primitive::<UInt64Type>()));
+            let ([full, sent], turn, n_events) = (tokens, turn?, n_events?);
+            let (full, sent) = (full?, sent?);
+            for row in 0..batch.num_rows() {
+                let place = index.get(variant.value(row)).filter(|&&i| !failed[i].contains(session));
+                let of = |c: &UInt64Array| if c.is_null(row) { 0 } else { c.value(row) };
+                let (turn, n_events) = (turn.value(row), n_events.value(row));
+                if let Some(&i) = place {
+                    decisions[i].push(Decision { turn, n_events, full: of(full), sent: of(sent) });
+                }
+            }
+            Ok(())
         })?;
         Ok(decisions)
     }
 }
 
-impl Decisions {
+fn lacks(name: &str) -> String {
+    format!("the timeline lacks {name}")
+}
+
+impl Adding {
     fn add(
         &mut self,
         batch: &RecordBatch,
         (index, failed): (&BTreeMap<&str, usize>, &[BTreeSet<&str>]),
         known: &BTreeMap<&str, (f64, Option<Tariff>)>,
-        session: Option<&str>,
     ) -> anyhow::Result<()> {
-        let column = |name: &str| {
-            batch.column_by_name(name).ok_or_else(|| anyhow::anyhow!("the timeline lacks {name}"))
-        };
+        let column = |name: &str| batch.column_by_name(name).with_context(|| lacks(name));
         let [variant, trajectory] = WORDS.map(|name| column(name).map(|c| c.as_string::<i32>()));
         let (variant, trajectory) = (variant?, trajectory?);
-        let counts = COUNTS.map(|name| column(name).map(|c| c.as_primitive::<UInt32Type>()));
-        let [turn, n_events, decision] = counts;
-        let (turn, n_events, decision) = (turn?, n_events?, decision?);
+        let decision = column(DECISION)?.as_primitive::<UInt32Type>();
         let tokens = TOKENS.map(|name| column(name).map(|c| c.as_primitive::<UInt64Type>()));
         let tokens = tokens.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
         let (expired, unseen) = (column(EXPIRED)?.as_boolean(), column(UNSEEN)?.as_primitive::<UInt64Type>());
@@ -163,10 +195,6 @@ impl Decisions {
                 let Some(tariff) = tariff else { continue };
                 let more = tariff.paid(hidden + counted(at), cached(at + 2), counted(4));
                 *paid = [0, 1, 2].map(|part| paid[part] + weight * more[part]);
-            }
-            if session == Some(cell.1) {
-                let [turn, n_events] = [turn, n_events].map(|column| column.value(row));
-                self.session[place].push(Decision { turn, n_events, full: of(0), sent: of(1) });
             }
         }
         Ok(())

@@ -7,25 +7,10 @@ use arrow::datatypes::{Float64Type, UInt64Type};
 
 use super::{Score, VariantScores};
 
-/// What names a cell.
-pub(super) const KEYS: [&str; 2] = ["variant", "trajectory"];
-
-/// What is read of scores.
-pub(super) const COLUMNS: [&str; 13] = [
-    "variant",
-    "trajectory",
-    "event",
-    "metric",
-    "stratum",
-    "value",
-    "floor",
-    "ceiling",
-    "atom_bag",
-    "chance",
-    "weight",
-    "n",
-    "n_kept",
-];
+/// What is read of scores: the values, and what they stand beside.
+pub(super) const VALUES: [&str; 9] =
+    ["variant", "trajectory", "event", "metric", "stratum", "value", "weight", "n", "n_kept"];
+pub(super) const BESIDE: [&str; 4] = ["floor", "ceiling", "atom_bag", "chance"];
 
 /// Rows as plain data, by variant, metric and stratum.
 pub(super) struct Grouped<'a> {
@@ -74,14 +59,13 @@ impl<'a> Grouped<'a> {
         let column =
             |name: &str| rows.column_by_name(name).ok_or_else(|| anyhow::anyhow!("the scores lack {name}"));
         let texts = |name: &str| column(name).map(|c| c.as_string::<i32>());
-        let numbers = |name: &str| column(name).map(|c| c.as_primitive::<Float64Type>());
-        let [variant, trajectory, metric, stratum] =
-            [COLUMNS[0], COLUMNS[1], COLUMNS[3], COLUMNS[4]].map(texts);
+        let [variant, trajectory, metric, stratum] = [VALUES[0], VALUES[1], VALUES[3], VALUES[4]].map(texts);
         let (variant, trajectory, metric, stratum) = (variant?, trajectory?, metric?, stratum?);
-        let [value, floor, ceiling, atom_bag, chance, weight] =
-            [5, 6, 7, 8, 9, 10].map(|i| numbers(COLUMNS[i]));
-        let (value, floor, ceiling) = (value?, floor?, ceiling?);
-        let (atom_bag, chance, weight) = (atom_bag?, chance?, weight?);
+        let [value, weight] =
+            [VALUES[5], VALUES[6]].map(|name| column(name).map(|c| c.as_primitive::<Float64Type>()));
+        let (value, weight) = (value?, weight?);
+        // These are read where somebody asks for them.
+        let beside = BESIDE.map(|name| Some(rows.column_by_name(name)?.as_primitive::<Float64Type>()));
         let (event, n) = (column("event")?, column("n")?.as_primitive::<UInt64Type>());
         // Rows of an earlier version count none.
         let n_kept = rows.column_by_name("n_kept").map(|c| c.as_primitive::<UInt64Type>());
@@ -99,6 +83,7 @@ impl<'a> Grouped<'a> {
             let finite = |c: &arrow::array::Float64Array| {
                 Some(c.value(row)).filter(|x| c.is_valid(row) && x.is_finite())
             };
+            let [floor, ceiling, atom_bag, chance] = beside.map(|column| column.and_then(finite));
             let place = self.place(metric.value(row), stratum.value(row));
             let series = &mut self.series[number];
             if series.len() <= place {
@@ -107,10 +92,10 @@ impl<'a> Grouped<'a> {
             series[place].push(Score {
                 trajectory,
                 value: finite(value),
-                floor: finite(floor),
-                ceiling: finite(ceiling),
-                atom_bag: finite(atom_bag),
-                chance: finite(chance),
+                floor,
+                ceiling,
+                atom_bag,
+                chance,
                 weight: finite(weight).unwrap_or(0.0) * self.weights[trajectory as usize],
                 n: if n.is_null(row) { 0 } else { n.value(row) },
                 n_kept: n_kept.filter(|c| c.is_valid(row)).map(|c| c.value(row)),

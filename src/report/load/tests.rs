@@ -46,7 +46,7 @@ fn a_session_of_a_sample_counts_for_those_it_stands_for() {
         })
         .unwrap();
         run.events.iter().flatten().for_each(|event| events += event.weight);
-        (weights, events, run.decisions(None).unwrap().spent)
+        (weights, events, run.spent().unwrap())
     };
     let plain = Run::open(dir.path(), Population::Other).unwrap();
     let refused = Run::open(dir.path(), Population::Corpus).err().unwrap().to_string();
@@ -106,7 +106,7 @@ fn prompts_are_paid_by_the_providers_count() {
         let mut writer = store::TableWriter::create(&file::<TimelineRow>(dir.path()), 1 << 20).unwrap();
         writer.push([row(0), row(1)]).unwrap();
         writer.finish().unwrap();
-        run.decisions(None).unwrap().spent[0].paid_full
+        run.spent().unwrap()[0].paid_full
     };
     let of = |read: f64, written: f64| {
         [prices.cache_read * read, prices.cache_write * written, prices.output * 40.0]

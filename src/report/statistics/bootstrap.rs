@@ -10,6 +10,7 @@
 //! leaving a cluster out says little; and for how often a variant is on the frontier. Endpoints are percentiles
 //! with linear interpolation, as in SciPy.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rand_chacha::ChaCha8Rng;
@@ -51,8 +52,22 @@ fn beginning(seed: u64, n: usize) -> Arc<[u32]> {
     numbers
 }
 
+/// Which cluster of its stratum each number leads to, resample by resample: the same for all statistics whose strata have as many
+/// clusters, and half as long as the numbers.
+type Places = Arc<[u16]>;
+
+/// Seed, resamples, and the clusters of each stratum.
+type Sizes = (u64, usize, Vec<usize>);
+
+/// The last places that were made.
+static PLACES: Mutex<VecDeque<(Sizes, Places)>> = Mutex::new(VecDeque::new());
+
+/// How many of them are kept at most: 64 MB.
+const KEPT_PLACES: usize = 1 << 25;
+
 /// The stream of draws.
 pub(crate) struct Drawn {
+    resampling: Resampling,
     beginning: Arc<[u32]>,
     /// Numbers taken of it.
     taken: usize,
@@ -72,7 +87,7 @@ impl Drawn {
         let beginning = beginning(resampling.seed, n);
         let mut rng = ChaCha8Rng::seed_from_u64(resampling.seed);
         rng.set_word_pos(beginning.len() as u128);
-        Drawn { beginning, taken: 0, rng, strata, beyond: Vec::new() }
+        Drawn { resampling, beginning, taken: 0, rng, strata, beyond: Vec::new() }
     }
 
     /// The next numbers of the stream.
@@ -122,29 +137,52 @@ impl Drawn {
             .map(|stratum| stratum.clusters.iter().map(|&c| clusters[c]).collect())
             .collect();
         let times: Vec<usize> = self.strata.iter().map(|stratum| self.times(stratum)).collect();
+        let places = self.places(resamples);
         let mut all = Vec::with_capacity(resamples);
         while all.len() < resamples {
             let n = ABREAST.min(resamples - all.len());
-            let numbers = self.numbers(n * per_resample);
-            // The last of few stands for those that are not wanted.
-            let mut lanes: [&[u32]; ABREAST] =
-                std::array::from_fn(|lane| &numbers[lane.min(n - 1) * per_resample..][..per_resample]);
-            let mut sums = [[0.0; K]; ABREAST];
-            for (stratum, &times) in laid.iter().zip(&times) {
-                let now = lanes.map(|lane| &lane[..times]);
-                for draw in 0..times {
-                    for (sum, lane) in sums.iter_mut().zip(now) {
-                        let cluster = &stratum[part(lane[draw], stratum.len())];
-                        for (sum, x) in sum.iter_mut().zip(cluster) {
-                            *sum += x;
-                        }
-                    }
+            let sums = match &places {
+                Some(places) => {
+                    let drawn = &places[all.len() * per_resample..][..n * per_resample];
+                    abreast(&laid, &times, drawn, n, |place, _| usize::from(place))
                 }
-                lanes = lanes.map(|lane| &lane[times..]);
-            }
+                None => abreast(&laid, &times, self.numbers(n * per_resample), n, part),
+            };
             all.extend_from_slice(&sums[..n]);
         }
         all
+    }
+
+    /// The places of the first resamples of the stream; none where they are too many, or begin later.
+    fn places(&mut self, resamples: usize) -> Option<Places> {
+        let n = resamples * self.per_resample();
+        let sizes: Vec<usize> = self.strata.iter().map(|stratum| stratum.clusters.len()).collect();
+        let fits = sizes.iter().all(|&size| size <= usize::from(u16::MAX));
+        if !fits || self.taken > 0 || resamples != self.resampling.resamples || n > KEPT_PLACES / 4 {
+            return None;
+        }
+        let key = (self.resampling.seed, resamples, sizes);
+        let kept = || PLACES.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, places)) = kept().iter().find(|(of, _)| *of == key) {
+            return Some(Arc::clone(places));
+        }
+        let strata: Vec<(usize, usize)> =
+            self.strata.iter().map(|stratum| (self.times(stratum), stratum.clusters.len())).collect();
+        let numbers = self.numbers(n);
+        let mut places = Vec::with_capacity(n);
+        let mut numbers = numbers.iter();
+        for _ in 0..resamples {
+            for &(times, size) in &strata {
+                places.extend(numbers.by_ref().take(times).map(|&number| part(number, size) as u16));
+            }
+        }
+        let places: Places = places.into();
+        let mut kept = kept();
+        kept.push_front((key, Arc::clone(&places)));
+        while kept.iter().map(|(_, places)| places.len()).sum::<usize>() > KEPT_PLACES {
+            kept.pop_back();
+        }
+        Some(places)
     }
 
     /// What each drawing of a cluster weighs, by cluster.
@@ -165,6 +203,34 @@ impl Drawn {
         }
         known
     }
+}
+
+/// The sums of some resamples side by side; `at` gives the place in a stratum of so many clusters that a drawing leads to. Of fewer
+/// resamples than there are sums the last stands for those that are not wanted.
+fn abreast<const K: usize, N: Copy>(
+    laid: &[Vec<[f64; K]>],
+    times: &[usize],
+    drawn: &[N],
+    n: usize,
+    at: impl Fn(N, usize) -> usize,
+) -> [[f64; K]; ABREAST] {
+    let per_resample = drawn.len() / n;
+    let mut lanes: [&[N]; ABREAST] =
+        std::array::from_fn(|lane| &drawn[lane.min(n - 1) * per_resample..][..per_resample]);
+    let mut sums = [[0.0; K]; ABREAST];
+    for (stratum, &times) in laid.iter().zip(times) {
+        let now = lanes.map(|lane| &lane[..times]);
+        for draw in 0..times {
+            for (sum, lane) in sums.iter_mut().zip(now) {
+                let cluster = &stratum[at(lane[draw], stratum.len())];
+                for (sum, x) in sum.iter_mut().zip(cluster) {
+                    *sum += x;
+                }
+            }
+        }
+        lanes = lanes.map(|lane| &lane[times..]);
+    }
+    sums
 }
 
 /// A number under `n`.

@@ -71,8 +71,12 @@ impl History {
         t.text("night", "its folder", rows().map(|(_, p)| Some(self.nights[p.night].clone())));
         t.text("score", "of the gate", rows().map(|(line, _)| Some(line.score.clone())));
         t.text("variant", "its label", rows().map(|(line, _)| Some(line.variant.clone())));
-        t.fraction("value", "pooled over the sessions of both nights", rows().map(|(_, p)| Some(p.value)));
-        t.fraction("gate", "the value of the night before without the margin", rows().map(|(_, p)| p.gate));
+        t.fraction("value", "pooled over all sessions of the night", rows().map(|(_, p)| Some(p.value)));
+        t.fraction(
+            "gate",
+            "the value less what the gate leaves to it, over the sessions of both nights",
+            rows().map(|(_, p)| p.gate),
+        );
         t.flag("worse", "whether the gate found it worse", rows().map(|(_, p)| p.worse));
         t
     }
@@ -106,7 +110,10 @@ impl History {
                 .filter_map(|line| Some((shown.iter().position(|name| *name == line.variant)?, line)))
                 .collect();
             let series: Vec<Series> = lines.iter().map(|(i, line)| series(looks[*i], line)).collect();
-            let gates = lines.iter().flat_map(|(_, line)| line.points.iter().filter_map(|p| p.gate));
+            // Below 0 there is no share: a gate there stops nothing.
+            let least = if heights(&series).all(|y| y >= 0.0) { 0.0 } else { f64::NEG_INFINITY };
+            let gate = |point: &Point| point.gate.filter(|gate| *gate >= least);
+            let gates = lines.iter().flat_map(|(_, line)| line.points.iter().filter_map(gate));
             let title = scores::find(score).map_or_else(|| (*score).to_owned(), |of| of.called());
             let y = Axis::numbers(Scale::around(heights(&series).chain(gates)), &title);
             let frame = Frame::draw(&mut canvas, of, &Axis::names(nights.clone(), "night"), &y);
@@ -116,7 +123,7 @@ impl History {
                 for point in &line.points {
                     let (x, y) = frame.at(point.night as f64, point.value);
                     let at = (x + plot::apart(k, n, plot::APART), y);
-                    if let Some(gate) = point.gate {
+                    if let Some(gate) = gate(point) {
                         let (x, y) = frame.at(point.night as f64, gate);
                         canvas.line(&[(x - 4.0, y), (x + 4.0, y)], 1.2, looks[i].colour.lighter(0.35));
                     }
@@ -130,7 +137,9 @@ impl History {
         let end = plot::key_of(&mut canvas, end, &all);
         let more =
             if n_more > 0 { format!("; {n_more} more variants stand in history.csv") } else { String::new() };
-        let words = format!("dash: the gate, the night before less the margin; ring: worse{more}");
+        let words = format!(
+            "dash: the gate, the night before less the margin, by the sessions of both; ring: worse{more}"
+        );
         canvas.height = plot::note(&mut canvas, end, &words);
         canvas
     }
@@ -173,6 +182,25 @@ mod tests {
     fn nights_of_one_day_have_their_times() {
         let nights = ["2026-01-01-030000", "2026-01-02-030000", "2026-01-02-151500"].map(str::to_owned);
         assert_eq!(dates(&nights), ["01-01", "01-02 03:00", "01-02 15:15"]);
+    }
+
+    #[test]
+    fn no_axis_of_shares_goes_below_0() {
+        let point =
+            |night, value| Point { night, value, gate: (night > 0).then_some(value - 0.05), worse: false };
+        let line = |values: [f64; 2]| Line {
+            score: "kept".to_owned(),
+            variant: "v".to_owned(),
+            points: (0..).zip(values).map(|(night, value)| point(night, value)).collect(),
+        };
+        let svg = |values| {
+            let nights = ["2026-01-01-030000", "2026-01-02-030000"].map(str::to_owned).to_vec();
+            let files = History { nights, lines: vec![line(values)] }.files().unwrap();
+            String::from_utf8(files[0].1.clone()).unwrap()
+        };
+        let has_less = |svg: String| svg.lines().any(|line| line.starts_with("-0."));
+        assert!(!has_less(svg([0.02, 0.01])) && !has_less(svg([0.0, 0.0])));
+        assert!(has_less(svg([0.02, -0.11])), "money can be lost");
     }
 
     #[test]

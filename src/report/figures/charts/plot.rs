@@ -50,7 +50,8 @@ impl Scale {
             (lo, hi) = (0.0, 1.0);
         }
         if hi - lo < 1e-9 {
-            (lo, hi) = (lo - 0.05, hi + 0.05);
+            // What is never below 0 has no room there.
+            (lo, hi) = (if lo < 0.0 { lo - 0.05 } else { (lo - 0.05).max(0.0) }, hi + 0.05);
         }
         let step = step(hi - lo);
         Scale { lo: (lo / step + 1e-9).floor() * step, hi: (hi / step - 1e-9).ceil() * step }
@@ -427,6 +428,7 @@ mod tests {
         assert_eq!(told(Scale::around([0.0, 2.5e6].into_iter()))[1], "500k");
         // What is the same everywhere, or nowhere, has an axis all the same.
         assert!(Scale::around([0.5].into_iter()).ticks().len() > 1);
+        assert!(Scale::around([0.0].into_iter()).lo >= 0.0);
         assert!(Scale::around(std::iter::empty()).ticks().len() > 1);
     }
 

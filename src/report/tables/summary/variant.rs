@@ -123,7 +123,7 @@ pub(super) fn summarise_variant(run: &Run, i: usize, of: &Scores) -> VariantSumm
     };
     // First, since strata share what these draw.
     let estimates = METRICS.iter().map(|m| of.column(m.score, m.column)).collect();
-    let mut strata: Vec<StratumRow> = of
+    let strata: Vec<StratumRow> = of
         .rows
         .keys()
         .filter(|(_, stratum)| !stratum.is_empty())
@@ -147,9 +147,11 @@ pub(super) fn summarise_variant(run: &Run, i: usize, of: &Scores) -> VariantSumm
             }
         })
         .collect();
-    strata.sort_by(|a, b| {
-        a.metric.cmp(&b.metric).then_with(|| natural(&a.stratum.to_string(), &b.stratum.to_string()))
-    });
+    // By what they are called, which is made once for each.
+    let mut called: Vec<(String, StratumRow)> =
+        strata.into_iter().map(|row| (row.stratum.to_string(), row)).collect();
+    called.sort_by(|(a, x), (b, y)| x.metric.cmp(&y.metric).then_with(|| natural(a, b)));
+    let strata = called.into_iter().map(|(_, row)| row).collect();
     VariantSummary {
         variant: variant.variant.clone(),
         label: variant.label.clone(),
