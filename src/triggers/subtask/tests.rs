@@ -3,9 +3,9 @@
 use super::super::tests::{fired, lines, refused};
 use crate::turns::ends::{Ends, N_BUCKETS};
 
-/// The seed's signals, with events of one turn, as short scripts have them.
 /// The seed's four signals alone.
 const SEED: &str = "learned = false\nexplicit_completion = true\nsemantic_marker = true\ntest_success = true\ntool_pattern = true";
+/// With events of one turn, as short scripts have them.
 const SHORT: &str = "learned = false\nexplicit_completion = true\nsemantic_marker = true\ntest_success = true\ntool_pattern = true\nleast_turns = 1";
 
 /// The seed's scenario: auth.py is mended, then the README is brought up to date.
