@@ -244,10 +244,18 @@ fn paths(code: &str) -> Vec<String> {
             .or_else(|| text.rfind("use ").filter(|&at| at == 0))?;
         text[at..].split_once("use ").map(|(_, tree)| tree.split_whitespace().collect::<Vec<_>>().join(" "))
     });
-    statements.flat_map(|tree| leaves(&tree)).collect()
+    let of_use = statements.flat_map(|tree| leaves(&tree));
+    // Paths within the code: `super::ingest::run`.
+    let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    let inline = code.split(|c: char| !is_part(c)).filter(|word| {
+        let mut parts = word.split("::");
+        parts.next().is_some_and(|first| ["crate", "super"].contains(&first))
+            && parts.next().is_some_and(|next| !next.is_empty())
+    });
+    of_use.chain(inline.map(str::to_owned)).collect()
 }
 
-/// The modules (files) that a file imports from.
+/// The modules (files) that a file imports from, or names by their path.
 fn imports(module: &str, code: &str, all: &BTreeSet<String>) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for path in paths(code) {

@@ -38,7 +38,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["logs", "out"])]
     explain: Option<PathBuf>,
     /// Only files changed since then: a day (2026-01-31), or how long ago (12h, 7d, 2w)
-    #[arg(long, value_name = "WHEN", value_parser = since)]
+    #[arg(long, value_name = "WHEN", value_parser = logs::since)]
     since: Option<SystemTime>,
     /// Only files whose name fits, such as '*.jsonl', or that lie in such a folder; may be given several times. Names are those
     /// below LOGS, or the last part of one
@@ -86,12 +86,6 @@ fn bytes(text: &str) -> Result<u64, String> {
         Ok(n) if n * unit >= 1.0 && n * unit <= u64::MAX as f64 => Ok((n * unit) as u64),
         _ => Err("expected a size above 0, such as 500MB or 2GiB".to_owned()),
     }
-}
-
-/// A point in time.
-pub(super) fn since(text: &str) -> Result<SystemTime, String> {
-    logs::since(text)
-        .ok_or_else(|| "expected a day, such as 2026-01-31, or a time, such as 12h, 7d or 2w".to_owned())
 }
 
 /// Runs the subcommand.
@@ -326,12 +320,14 @@ mod tests {
 
     #[test]
     fn times_are_days_or_spans() {
-        let day = since("2026-01-31").unwrap().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        let day = logs::since("2026-01-31").unwrap().duration_since(SystemTime::UNIX_EPOCH).unwrap();
         assert_eq!(day.as_secs(), 1_769_817_600);
-        let ago = since("2w").unwrap().elapsed().unwrap().as_secs();
+        let ago = logs::since("2w").unwrap().elapsed().unwrap().as_secs();
         assert!((1_209_600..1_209_700).contains(&ago));
         assert!(
-            ["", "7", "7y", "d", "31.1.2026", "99999999999999999999d"].into_iter().all(|t| since(t).is_err())
+            ["", "7", "7y", "d", "31.1.2026", "99999999999999999999d"]
+                .into_iter()
+                .all(|t| logs::since(t).is_err())
         );
     }
 

@@ -36,7 +36,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     mapping: Option<PathBuf>,
     /// Only files changed since then: a day (2026-01-31), or how long ago (12h, 7d, 2w)
-    #[arg(long, value_name = "WHEN", value_parser = super::ingest::since)]
+    #[arg(long, value_name = "WHEN", value_parser = crate::logs::since)]
     since: Option<SystemTime>,
     /// Read with N threads; 0 is all cores
     #[arg(long, value_name = "N", default_value_t = 0)]

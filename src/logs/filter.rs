@@ -52,7 +52,15 @@ impl Filter {
 }
 
 /// A point in time: `2026-01-31` is the beginning of that day, UTC; `12h`, `7d`, `2w` are so long ago.
-pub fn since(text: &str) -> Option<SystemTime> {
+///
+/// # Errors
+/// What is written is neither.
+pub fn since(text: &str) -> Result<SystemTime, String> {
+    time_of(text)
+        .ok_or_else(|| "expected a day, such as 2026-01-31, or a time, such as 12h, 7d or 2w".to_owned())
+}
+
+fn time_of(text: &str) -> Option<SystemTime> {
     if let Some(micros) = time::parse_iso(&format!("{text}T00:00:00")).filter(|_| text.len() == 10) {
         let micros = Duration::from_micros(u64::try_from(micros).ok()?);
         return SystemTime::UNIX_EPOCH.checked_add(micros);

@@ -23,8 +23,20 @@ pub use questions::Questions;
 pub use strata::Strata;
 
 /// Keys of the strata of needs.
-const STRATA: &[&str] =
-    &["set", "tail", "class", "kind", "horizon", "point", "body", "unsupported", "shadow", "cap", "partners"];
+const STRATA: &[&str] = &[
+    "set",
+    "tail",
+    "class",
+    "kind",
+    "horizon",
+    "point",
+    "body",
+    "unsupported",
+    "shadow",
+    "cap",
+    "found",
+    "partners",
+];
 
 pub const NEED_RETENTION: Entry = Entry {
     name: "need_retention",

@@ -151,8 +151,20 @@ impl<'a> Grouped<'a> {
 pub(crate) struct Stratum(Vec<(usize, String, String)>);
 
 /// Keys of strata, in the order in which they are written. Others follow by name.
-pub(crate) const STRATUM_KEYS: [&str; 10] =
-    ["set", "tail", "class", "kind", "horizon", "point", "body", "unsupported", "shadow", "cap"];
+pub(crate) const STRATUM_KEYS: [&str; 12] = [
+    "set",
+    "tail",
+    "class",
+    "kind",
+    "horizon",
+    "point",
+    "body",
+    "unsupported",
+    "shadow",
+    "cap",
+    "found",
+    "partners",
+];
 
 impl Stratum {
     pub(crate) fn parse(text: &str) -> Self {

@@ -47,7 +47,7 @@ pub(crate) struct Entry {
 }
 
 /// All such tables, in the order of the summary's list.
-pub(crate) static ALL: [Entry; 9] = [
+pub(crate) static ALL: &[Entry] = &[
     differences::ENTRY,
     pareto::ENTRY,
     areas::ENTRY,

@@ -14,7 +14,7 @@ use crate::logs::formats::reading::scalar::Scalar;
 
 mod media;
 
-pub(crate) use media::{Media, base64_bytes, media_text};
+pub(crate) use media::{Media, media_text};
 
 /// What stands under `content`.
 #[derive(Debug, Default)]

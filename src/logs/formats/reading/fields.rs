@@ -341,7 +341,7 @@ fn without_data(value: &mut Value) {
         Value::String(text) => {
             let is_data = |b: u8| b.is_ascii_alphanumeric() || b"+/=-_".contains(&b);
             if text.len() > MIN_DATA && text.bytes().all(is_data) {
-                *text = format!("[data {} bytes]", super::content::base64_bytes(text.len()));
+                *text = format!("[data {} bytes]", super::scalar::base64_bytes(text.len()));
             }
         }
         Value::Array(items) => items.iter_mut().for_each(without_data),

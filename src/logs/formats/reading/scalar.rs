@@ -10,6 +10,11 @@ use serde::de::{self, Deserialize, Deserializer, Visitor};
 use super::draft::Losses;
 use super::time;
 
+/// Size of what base64 text of this length holds.
+pub(crate) fn base64_bytes(length: usize) -> u64 {
+    length as u64 / 4 * 3
+}
+
 /// A value as logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) enum Scalar {

@@ -51,7 +51,7 @@ pub(crate) struct Entry {
 }
 
 /// All of them, in the order of the page.
-pub(crate) static ALL: [Entry; 9] = [
+pub(crate) static ALL: &[Entry] = &[
     sources::ENTRY,
     forest::ENTRY,
     heat::ENTRY,

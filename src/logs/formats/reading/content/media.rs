@@ -6,6 +6,7 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Vis
 
 use crate::logs::formats::reading::draft::Losses;
 
+use super::super::scalar;
 use super::Content;
 
 /// Data that is not text: its media type and size, and its address if it is not inline.
@@ -25,14 +26,14 @@ impl Media {
             let media_type = head.split(';').next().filter(|t| !t.is_empty() && t.len() < 60);
             return Media {
                 media_type: media_type.map(str::to_owned),
-                n_bytes: base64_bytes(data.len()),
+                n_bytes: scalar::base64_bytes(data.len()),
                 ..Media::default()
             };
         }
         if text.len() < 300 && (text.contains("://") || text.starts_with("file-")) {
             return Media { address: Some(text.to_owned()), ..Media::default() };
         }
-        Media { n_bytes: base64_bytes(text.len()), ..Media::default() }
+        Media { n_bytes: scalar::base64_bytes(text.len()), ..Media::default() }
     }
 
     /// What stands in the text for it.
@@ -50,11 +51,6 @@ pub(crate) fn media_text(media: Media, losses: &mut Losses) -> String {
     losses.add("media replaced by a placeholder");
     let of_type = media.media_type.as_deref().and_then(|name| name.split('/').next());
     media.placeholder(of_type.filter(|kind| ["image", "audio"].contains(kind)).unwrap_or("file"))
-}
-
-/// Size of what base64 text of this length holds.
-pub(crate) fn base64_bytes(length: usize) -> u64 {
-    length as u64 / 4 * 3
 }
 
 impl<'de> Deserialize<'de> for Media {

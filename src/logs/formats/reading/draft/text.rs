@@ -1,6 +1,6 @@
 //! Texts as they are kept: without markers of the harness, and data as a placeholder.
 
-use crate::logs::formats::reading::content::base64_bytes;
+use crate::logs::formats::reading::scalar::base64_bytes;
 
 use super::losses::Losses;
 
