@@ -138,7 +138,7 @@ def main(made, out):
     lines = [*formats(made, rows), *firings(made, out), *annotated(made), *recalls(made / "experiment"), *sessions(made / "sessions")]
     for run, format in dict.fromkeys((row["run"], row["format"]) for row in rows):
         lines += table([row for row in rows if (row["run"], row["format"]) == (run, format)], f"{run} on {format}")
-    (out / "tables.md").write_text("# Tables\n\n*By again.sh, from the rows beside it.*\n\n" + "\n".join(lines) + "\n")
+    (out / "tables.md").write_text("# Tables\n\n*By again.sh, from the rows beside it. Format `annotated` is the golden data.*\n\n" + "\n".join(lines) + "\n")
 
 
 main(*map(Path, sys.argv[1:]))
