@@ -2,7 +2,8 @@
 """Keeps the rows of a run beside its report: `python3 reports/rows.py RUN reports/NAME/rows [WITHOUT...]`. Needs pyarrow.
 
 What a report reads stays, packed as small as zstd can; text of the logs (goals, annotations, where they stood), scores of single
-events and the tables named WITHOUT go (timeline: two figures need it). `make figures` draws the report again from them.
+events and the tables named WITHOUT go (timeline: two figures need it; what was recalled stays in recalls.parquet). `make figures` draws the
+report again from them.
 """
 import hashlib
 import json
@@ -14,10 +15,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 TABLES = ["variants", "trajectories", "cells", "events", "scores", "timeline"]
-TEXT = ["goal", "annotations", "constraints", "source", "details"]
-# Columns of events that no report reads.
-UNREAD = ["turn", "trigger_kind", "confidence", "details", "scope_start", "scope_end", "tokens_after", "generated_tokens", "model_calls",
-          "embeddings", "model_tokens_cut", "degenerate", "violations"]
+TEXT = ["goal", "annotations", "constraints", "source"]
+# Columns that no report reads.
+UNREAD = {"cells": ["id"], "events": ["turn", "confidence", "tokens_after", "generated_tokens", "model_calls", "embeddings", "model_tokens_cut",
+                                      "degenerate", "violations"]}
 
 
 def main(args):
@@ -27,22 +28,33 @@ def main(args):
     run, out = map(Path, args[:2])
     out.mkdir(parents=True, exist_ok=True)
     for name in (name for name in TABLES if name not in args[2:]):
-        table = pq.read_table(run / (name + ".parquet"))
+        table = pq.read_table(run / (name + ".parquet")).drop_columns(UNREAD.get(name, []))
         if name == "scores":
             table = table.filter(pc.is_null(table["event"]))
         if name == "events":
-            table = table.drop_columns(UNREAD)
+            table = intents(table)
         for i, field in enumerate(table.schema):
             if field.name in TEXT:
                 empty = pa.nulls(len(table), field.type) if field.nullable else pa.array([""] * len(table), field.type)
                 table = table.set_column(i, field, empty)
         pq.write_table(table, out / (name + ".parquet"), compression="zstd", compression_level=19)
+    if "timeline" in args[2:]:
+        recalls = pq.read_table(run / "timeline.parquet", columns=["variant", "trajectory", "recalled_tokens"], filters=[("recalled_tokens", ">", 0)])
+        if len(recalls):
+            pq.write_table(recalls, out / "recalls.parquet", compression="zstd", compression_level=19)
     # Of the manifest a report needs what tokens cost, and the scores of one's own; tests/figures.sh holds the README to the semantics.
     made = json.loads((run / "_manifest.json").read_text())
     kept = {key: made["plan"][key] for key in ("prices", "score_programs") if key in made["plan"]}
     manifest = {"semantics": made["semantics"], "plan": kept, "kept": [about(path) for path in sorted(out.glob("*.parquet"))]}
     (out / "_manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
     return 0
+
+
+def intents(events):
+    """Of the details of events, which have text of the logs, the intents from which and to which alone."""
+    told = [json.loads(d) if kind == "intent" and d else None for kind, d in zip(events["trigger_kind"].to_pylist(), events["details"].to_pylist())]
+    kept = pa.array([None if d is None else json.dumps({"from": d["from"], "to": d["to"]}) for d in told], events.schema.field("details").type)
+    return events.set_column(events.schema.get_field_index("details"), events.schema.field("details"), kept)
 
 
 def about(path):

@@ -19,7 +19,7 @@ for rows in reports/*/rows; do
     fi
   done < <(cd "$made" && find . -type f -printf '%P\n' | sort)
   rm -r "$made" "$made.txt"
-  # A figure of the folder's own, from what is kept beside it.
-  [ ! -e "$folder/figure.py" ] || python3 "$folder/figure.py"
+  # Tables and a figure of the folder's own, from what is kept beside it.
+  [ ! -e "$folder/again.sh" ] || bash "$folder/again.sh" "$program" || changed=1
 done
 exit $changed

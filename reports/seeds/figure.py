@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
-"""Draws seeds.svg from rows.csv: retention against savings, a panel a format. `make figures` calls it."""
+"""Draws seeds.svg from rows.csv: retention against savings, a panel a format that has needs enough to tell. again.sh calls it."""
 import csv
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PANELS = {"claude-code": "Claude Code", "mini-swe-agent": "mini-swe-agent", "sweagent": "SWE-agent", "annotated": "golden data (invented)"}
+NAMES = {"claude-code": "Claude Code", "sweagent": "SWE-agent", "openhands-completion": "OpenHands", "annotated": "golden data (invented)",
+         "fireact": "FireAct", "who-and-when": "Who&amp;When"}
+# Runs that have panels, with the run of triggers that is drawn beside.
+RUNS = {"experiment": ("triggers", ""), "golden-experiment": ("golden-triggers", ""), "short": (None, ", n = 6, keep = 2")}
+LEAST, COLUMNS = 5, 2  # Points of a panel; panels side by side.
 # Code, name; strategies under `turns`, then triggers with strategy A.
 STRATEGIES = {
     "summary": ("A", "naive summary"), "codex": ("B", "Codex"), "hierarchical": ("C", "hierarchical"), "notes": ("D", "A-MEM (notes)"),
@@ -21,12 +25,10 @@ WIDTH, HEIGHT, LEFT, TOP = 380, 300, 60, 40
 def code(row):
     """What a variant is called in the figure; none for what is not drawn."""
     label = row["label"]
-    if row["run"] == "sessions":
-        return None
     if label.startswith("seed-hybrid") and label.endswith("[model-free]"):
         return "hy", BLUE
     strategy, _, trigger = label.partition(" @ ")
-    if row["run"] == "triggers":
+    if row["run"].endswith("triggers"):
         name = trigger.partition(" ")[0].partition("(")[0]
         return (TRIGGERS[name], ORANGE) if strategy == "summary" and name in TRIGGERS else None
     found = [name for name in STRATEGIES if strategy.startswith(name)]
@@ -41,28 +43,30 @@ def line(x1, y1, x2, y2, colour, width=1.0):
     return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" stroke-width="{width}"/>'
 
 
-def panel(rows, title, left, top):
+def points(rows):
+    """Of the rows of a panel what is drawn, with name and colour."""
+    told = [(*code(row), row) for row in rows if row["need_retention_exposed"] and row["token_savings"] and code(row)]
+    return [(float(row["token_savings"]), float(row["need_retention_exposed"]), *rest, row) for *rest, row in told]
+
+
+def panel(drawn_points, title, left, top):
     x = lambda value: left + float(value) * WIDTH
     y = lambda value: top + (1 - float(value)) * HEIGHT
     drawn = [text(left, top - 10, title, size=12)]
     for i in range(0, 11, 2):
         drawn += [line(x(0), y(i / 10), x(1), y(i / 10), "#e5e5e5"), text(left - 6, y(i / 10) + 3, i / 10, "end", 9)]
         drawn.append(text(x(i / 10), y(0) + 14, i / 10, "middle", 9))
-    points = []
-    for row in rows:
-        told = code(row)
-        if told and row["need_retention_exposed"] and row["token_savings"]:
-            points.append((x(row["token_savings"]), y(row["need_retention_exposed"]), *told, row))
+    drawn_points = [(x(saved), y(kept), *rest) for saved, kept, *rest in drawn_points]
     # Below each dot what random lines of as many tokens keep; beside it its interval.
-    for at, height, _, colour, row in points:
+    for at, height, _, colour, row in drawn_points:
         if row["need_retention_exposed_lo"]:
             drawn.append(line(at, y(row["need_retention_exposed_lo"]), at, y(row["need_retention_exposed_hi"]), colour, 0.5))
         if row["random_exposed"]:
             drawn.append(line(at - 4, y(row["random_exposed"]), at + 4, y(row["random_exposed"]), colour, 1.2))
         drawn.append(f'<circle cx="{at:.1f}" cy="{height:.1f}" r="2.5" fill="{colour}"/>')
     # Names stand to the right of their dots, in the order of height, none on another.
-    placed = [(at - 3, height + 3) for at, height, *_ in points]
-    for at, height, name, colour, _ in sorted(points, key=lambda point: (point[1], point[2])):
+    placed = [(at - 3, height + 3) for at, height, *_ in drawn_points]
+    for at, height, name, colour, _ in sorted(drawn_points, key=lambda point: (point[1], point[2])):
         column, level = at + 9, height + 3
         while any(-10 < c - column < 14 and abs(level - l) < 9 for c, l in placed):
             column += 15
@@ -73,18 +77,29 @@ def panel(rows, title, left, top):
     return drawn
 
 
+def panels(rows):
+    """Title and points of each; formats with most runs first."""
+    for run, (beside, said) in RUNS.items():
+        mine = [row for row in rows if row["run"] == run and row["format"] != "all"]
+        n = {row["format"]: int(row["n_trajectories"]) for row in mine}
+        told = {format: points([row for row in rows if row["run"] in (run, beside) and row["format"] == format]) for format in n}
+        for format in sorted((format for format in n if len(told[format]) >= LEAST), key=lambda format: -float(told[format][0][-1]["n_needs_exposed"])):
+            of = told[format][0][-1]
+            yield f"{NAMES.get(format, format)}{said}: {n[format]} runs, {of['n_needs_exposed']} needs", told[format]
+
+
 def main():
     with open(HERE / "rows.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    wide, high = 2 * (LEFT + WIDTH) + 190, 2 * (TOP + HEIGHT) + 60
+        found = list(panels(list(csv.DictReader(file))))
+    lines = -(-len(found) // COLUMNS)
+    wide, high = COLUMNS * (LEFT + WIDTH) + 190, lines * (TOP + HEIGHT + 20) + 40
     drawn = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" height="{high}" font-family="sans-serif">',
              f'<rect width="{wide}" height="{high}" fill="white"/>']
-    for i, (format, title) in enumerate(PANELS.items()):
-        left, top = LEFT + i % 2 * (WIDTH + LEFT), TOP + i // 2 * (HEIGHT + TOP + 20)
-        drawn += panel([row for row in rows if row["format"] == format], title, left, top)
-    drawn.append(text(LEFT + WIDTH + LEFT / 2, high - 12, "tokens saved, as a share of all that are sent without compression", "middle", 11))
+    for i, (title, told) in enumerate(found):
+        drawn += panel(told, title, LEFT + i % COLUMNS * (WIDTH + LEFT), TOP + i // COLUMNS * (HEIGHT + TOP + 20))
+    drawn.append(text(COLUMNS * (LEFT + WIDTH) / 2, high - 12, "tokens saved, as a share of all that are sent without compression", "middle", 11))
     drawn.append(f'<text transform="translate(18 {high / 2:.0f}) rotate(-90)" text-anchor="middle" font-size="11">exposed needs kept</text>')
-    left, top = 2 * (LEFT + WIDTH) + 20, TOP + 10
+    left, top = COLUMNS * (LEFT + WIDTH) + 20, TOP + 10
     key = [("", "n = 21, keep = 10", "#222")] + [(c, name, GREY if c in "R0" else BLUE) for c, name in STRATEGIES.values()] + [
         ("hy", "the seed's hybrid", BLUE), ("", "", ""), ("", "A under other triggers", "#222")] + [(c, name, ORANGE) for name, c in TRIGGERS.items()] + [
         ("", "", ""), ("", "line: 95 % interval", "#222"), ("", "tick: random lines of", "#222"), ("", "as many tokens", "#222")]

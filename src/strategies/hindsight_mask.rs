@@ -25,7 +25,7 @@ pub(super) const ENTRY: Entry = Entry {
 
 params! {
     struct HindsightMask {
-        /// Share of the tokens of each scope's observations that stay, at most.
+        /// Share of the tokens that `mask` would mask that stays, at most; shorter observations stay beside it.
         budget: f64 = 0.1 (from 0 to 1),
         /// How much less an atom is worth in each further observation: with 1 it counts once, with 0 each time.
         diversity: f64 = 1.0 (from 0 to 1),
