@@ -164,23 +164,30 @@ mod tests {
              observation: x
              action: pytest tests
              observation: 1 passed in 1s
+             action: cat src/a.py
+             observation: x
+             action: cat src/b.py
+             observation: y
+             action: cat src/b.py
+             observation: y
              agent: all done",
         );
         let t = timeline(&log, None).unwrap();
         let named = |group: usize| -> Vec<&str> {
             t.groups[group].rows.iter().map(|row| row.name.as_str()).collect()
         };
-        assert_eq!((t.turns, named(0).len(), named(1)), (4, 6, vec!["src/a.py"]));
+        assert_eq!((t.turns, named(0).len(), named(1)), (7, 6, vec!["src/a.py", "src/b.py"]));
         assert_eq!(named(3), SHOWN);
         assert_eq!(t.groups[2].rows[0].spans, [turn(3, Look::Good)]);
-        // Tests pass at turn 3: it fires before turn 4, over turns 1 and 2.
-        let firing = Some(Fired { number: 1, kind: "subtask/test_success" });
-        let subtask = &t.groups[3].rows[1].spans;
+        // Another file at turn 5: it fires before turn 6, over turns 1 to 4.
+        let firing = Some(Fired { number: 1, kind: "boundary/file" });
+        let boundary = &t.groups[3].rows[3].spans;
         let expected =
-            [Span { from: 1, to: 2, look: Look::Scope, firing }, Span { firing, ..turn(4, Look::Tick) }];
-        assert_eq!(subtask[..], expected);
-        let json = serde_json::to_value(subtask[1]).unwrap();
-        let told = serde_json::json!({ "from": 4, "to": 4, "look": "tick", "number": 1, "kind": "subtask/test_success" });
+            [Span { from: 1, to: 4, look: Look::Scope, firing }, Span { firing, ..turn(6, Look::Tick) }];
+        assert_eq!(boundary[..], expected);
+        let json = serde_json::to_value(boundary[1]).unwrap();
+        let told =
+            serde_json::json!({ "from": 6, "to": 6, "look": "tick", "number": 1, "kind": "boundary/file" });
         assert_eq!(json, told);
     }
 
