@@ -322,6 +322,10 @@ fn train<S: Sample + Sync>(args: &Args, output: Output) -> anyhow::Result<ExitSt
     let start = Instant::now();
     let data = Dataset::open(&args.data)?;
     let names = args.exclude_repos.as_deref().map(excluded::names).transpose()?.unwrap_or_default();
+    anyhow::ensure!(
+        S::IS_LABELLED || args.labels.is_empty(),
+        "--labels is for intents and subtasks\nhint: `--target salience` learns from logs in the annotated form"
+    );
     let mut turns = intents::Labels::default();
     for path in &args.labels {
         turns.read(&path.display().to_string(), &reach::text(path)?)?;
