@@ -2,7 +2,8 @@
 """`python3 datasets/phases/firings.py`: shares of the firings of triggers that readers took for plausible (firings.jsonl), by what was drawn, format and kind.
 
 A row is one place, the turn before which a trigger cuts a log (`cut`), as read without knowing what fired there. Intervals are Wilson's, of 95 %; what
-is doubtful does not count as plausible.
+is doubtful does not count as plausible. Since reading 6 a row has `semantics`, those of the program that fired, and where it is plausible `end`, the turn
+with which the reader saw a unit end: `cut` or the one before.
 """
 import json
 import math
@@ -11,6 +12,8 @@ from pathlib import Path
 
 ROWS = Path(__file__).resolve().parent / "firings.jsonl"
 VERDICTS = ("plausible", "doubtful", "wrong")
+# Those that every reading has, beside all where there are others.
+COMMON = ("claude-code", "mini-swe-agent", "sweagent")
 
 
 def wilson(k, n, z=1.96):
@@ -21,12 +24,13 @@ def wilson(k, n, z=1.96):
 
 
 def shares(rows):
-    """Verdicts of each reading, and within it of each kind and format."""
+    """Verdicts of each reading, and within it of each kind, format, and of the formats that all readings have."""
     counts = {}
     for row in rows:
         # What reading 5 drew of `subtask` is two of its signals, which nobody should add up.
         signals = (row["reading"], row["firing"]) == (5, "subtask")
-        for by in ([] if signals else ["", row["format"]]) + [row["kind"]]:
+        of = ["", row["format"]] + ([", ".join(COMMON)] if row["format"] in COMMON else [])
+        for by in ([] if signals else of) + [row["kind"]]:
             counts.setdefault((row["reading"], row["firing"], by), Counter())[row["verdict"]] += 1
     return counts
 

@@ -39,9 +39,15 @@ class Firings(unittest.TestCase):
             # Why, in a reader's own few words.
             self.assertTrue("why" in row or row["verdict"] == "plausible", row)
             self.assertLess(len(row.get("why", "")), 90)
+            self.assertEqual("semantics" in row, row["reading"] >= 6)
+            self.assertEqual("end" in row, row["reading"] >= 6 and row["verdict"] == "plausible", row)
+            self.assertIn(row.get("end", row["cut"]), (row["cut"] - 1, row["cut"]))
         places = [(row["reading"], row["firing"], row["trajectory"], row["cut"], row["kind"]) for row in rows]
         self.assertEqual(len(places), len(set(places)))
-        self.assertEqual(sum(firings.shares(rows)[5, "intent", ""].values()), 60)
+        shares = firings.shares(rows)
+        self.assertEqual(sum(shares[5, "intent", ""].values()), 60)
+        for firing in ("subtask, learned", "subtask, the seed's signals"):
+            self.assertEqual(sum(shares[6, firing, ", ".join(firings.COMMON)].values()), 60)
 
     def test_wilson(self):
         for (k, n), expected in {(40, 60): (0.54, 0.77), (0, 20): (0.0, 0.16), (20, 20): (0.84, 1.0)}.items():
