@@ -211,8 +211,10 @@ fn the_table_of_the_readme_is_the_kept_one() {
     for (words, label) in [
         ("full", "full @ never"),
         ("mask, 21 turns at a time", "mask(keep_last=10) @ turns(n=21,keep=10)"),
+        ("mask, at 80 % of a window of 32,000", "mask(keep_last=10) @ tokens"),
         ("mask, at every turn", "mask(keep_last=10) @ turns(n=1,keep=0)"),
         ("truncate, 21 turns at a time", "truncate(keep_last=10) @ turns(n=21,keep=10)"),
+        ("truncate, at every turn", "truncate(keep_last=10) @ turns(n=1,keep=0)"),
         ("as-sent: what the logs say was sent", "as-sent @ logged-edits"),
         ("*random lines, a tenth*", "random(kept_share=0.1) @ turns(n=21,keep=10)"),
         ("*bag of atoms, a tenth*", "atom-bag(kept_share=0.1) @ turns(n=21,keep=10)"),
