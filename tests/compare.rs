@@ -163,7 +163,7 @@ fn what_cannot_be_compared_is_told() {
         .unwrap();
     let out = place.call(&["compare", &monday, &monday, "--gate", &gate]);
     assert_eq!(out.status.code(), Some(2));
-    assert!(told(&out).contains("no variant of both runs is meant by a rule"), "{}", told(&out));
+    assert!(told(&out).contains("is called: `nobody`\nhint: names are labels, strategies"), "{}", told(&out));
     let manifest = format!("{monday}/_manifest.json");
     let other = place.at("other");
     copy(Path::new(&monday), Path::new(&other));
@@ -241,6 +241,14 @@ fn nights_are_read_replayed_and_compared() {
     assert_eq!(third.status.code(), Some(0), "{}", told(&third));
     assert!(told(&third).contains("Nothing changed: "), "{}", told(&third));
 
+    // A gate that cannot be asked is no gate that held.
+    fs::write(place.at("gate.toml"), "may_go = [\"trunkate\"]\n").unwrap();
+    fs::write(&config, "logs = \"logs\"\nexperiment = \"night.toml\"\nkeep = 4\ngate = \"gate.toml\"\n").unwrap();
+    let unasked = night(BAD);
+    assert_eq!(unasked.status.code(), Some(2), "{}", told(&unasked));
+    assert!(told(&unasked).contains("the gate was not asked: the gate names"), "{}", told(&unasked));
+    fs::write(&config, "logs = \"logs\"\nexperiment = \"night.toml\"\nkeep = 5\n").unwrap();
+
     // As JSON it is one object; a night within the same second has another name.
     let as_json = place.call(&["nightly", &config, "--threads", "2", "--json"]);
     let said: serde_json::Value = serde_json::from_slice(&as_json.stdout).unwrap();
@@ -271,7 +279,7 @@ fn nights_are_read_replayed_and_compared() {
         .filter(|name| name.starts_with("20"))
         .collect();
     kept.sort();
-    assert_eq!(kept.len(), 4, "{kept:?}");
+    assert_eq!(kept.len(), 5, "{kept:?}");
     let newest = Path::new(&place.at("nights")).join(kept.last().unwrap());
     for file in [
         "report/report.html",

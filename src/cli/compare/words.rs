@@ -169,7 +169,6 @@ mod tests {
                 only_new: owned(only_new),
                 began: Vec::new(),
                 gone: Vec::new(),
-                unmet: Vec::new(),
                 changed: owned(changed),
                 reseeded: Vec::new(),
                 rows: Vec::new(),
