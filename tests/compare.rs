@@ -243,7 +243,8 @@ fn nights_are_read_replayed_and_compared() {
 
     // A gate that cannot be asked is no gate that held.
     fs::write(place.at("gate.toml"), "may_go = [\"trunkate\"]\n").unwrap();
-    fs::write(&config, "logs = \"logs\"\nexperiment = \"night.toml\"\nkeep = 4\ngate = \"gate.toml\"\n").unwrap();
+    fs::write(&config, "logs = \"logs\"\nexperiment = \"night.toml\"\nkeep = 4\ngate = \"gate.toml\"\n")
+        .unwrap();
     let unasked = night(BAD);
     assert_eq!(unasked.status.code(), Some(2), "{}", told(&unasked));
     assert!(told(&unasked).contains("the gate was not asked: the gate names"), "{}", told(&unasked));
@@ -303,6 +304,13 @@ fn nights_are_read_replayed_and_compared() {
     assert!(told(&events).contains(&format!(", {lost} needs lost\n")), "{lost}: {}", told(&events));
     assert!(told(&events).contains("--variant 'ours' --event "), "{}", told(&events));
     let event = place.done(&["inspect", &folder, session, "--variant", "ours", "--event", "0"]);
+    // Counted from 1 as on the page, and asked for from 0.
+    assert!(
+        told(&event).starts_with("event 1 of ") && told(&event).contains(" (--event 0), before turn "),
+        "{}",
+        told(&event)
+    );
+    assert!(told(&events).contains("\n   1 (0)   turn "), "{}", told(&events));
     assert!(told(&event).contains("lost and needed later: "), "{}", told(&event));
     // The kept nights as a picture: the oldest of them is the one that got worse.
     let history = place.done(&["compare", "--history", &place.at("nights")]);
