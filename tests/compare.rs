@@ -139,6 +139,14 @@ fn a_strategy_that_was_worsened_is_found_and_nothing_else() {
     let gone = place.done(&["compare", &tuesday, &without, "--junit", &junit, "--gate", &let_go]);
     assert!(told(&gone).contains(" the same), but 1 variant is gone."), "{}", told(&gone));
     assert!(fs::read_to_string(&junit).unwrap().contains("<skipped message=\"it is gone\"/>"));
+    // Another name for the same is told, in the first line and in a warning.
+    let file = place.experiment("called", BAD, "o200k");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("name = \"ours\"", "name = \"theirs\"")).unwrap();
+    place.done(&["run", &file, "--data", &place.at("data"), "--out", &place.at("called")]);
+    let called = place.done(&["compare", &tuesday, &place.at("called")]);
+    assert!(told(&called).contains("the same), but 1 variant has another name."), "{}", told(&called));
+    assert!(told(&called).contains("warning: called otherwise than before: `ours"), "{}", told(&called));
     // A folder that is no run is told in one message.
     let no_run = place.call(&["compare", &tuesday, &place.at("nobody")]);
     assert_eq!(no_run.status.code(), Some(2));

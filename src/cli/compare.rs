@@ -18,7 +18,7 @@ use crate::report::tables::{fixed, markdown};
 use crate::report::{Night, Population};
 use crate::scores;
 use crate::text::escape;
-use words::{difference, headline, number, pairing, shortened, told};
+use words::{difference, headline, number, pairing, renamed, shortened, told};
 
 /// Compare a run with one before, and say whether it got worse
 ///
@@ -314,10 +314,14 @@ fn warnings(of: &Compared) -> Vec<String> {
     if !of.reseeded.is_empty() {
         said.push(format!("warning: drawn with other seeds than before: {}", shortened(&of.reseeded)));
     }
+    let renamed = renamed(of);
+    if !renamed.is_empty() {
+        said.push(format!("warning: called otherwise than before: {}", shortened(&renamed)));
+    }
     if !of.only_base.is_empty() {
         said.push(format!(
             "warning: not compared, for they are gone: {}\nhint: variants are paired by their labels, where their settings are others; a \
-             policy under [[policies]] keeps its `name` whatever its keys are; `may_go = [\"LABEL\"]` in the gate lets one go",
+             policy under [[policies]] keeps its `name` whatever its keys are, unless another does now what it did; `may_go = [\"LABEL\"]` in the gate lets one go",
             shortened(&of.only_base)
         ));
     }
