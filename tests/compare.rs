@@ -139,6 +139,14 @@ fn a_strategy_that_was_worsened_is_found_and_nothing_else() {
     let gone = place.done(&["compare", &tuesday, &without, "--junit", &junit, "--gate", &let_go]);
     assert!(told(&gone).contains(" the same), but 1 variant is gone."), "{}", told(&gone));
     assert!(fs::read_to_string(&junit).unwrap().contains("<skipped message=\"it is gone\"/>"));
+    // Another name for the same is told, in the first line and in a warning.
+    let file = place.experiment("called", BAD, "o200k");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("name = \"ours\"", "name = \"theirs\"")).unwrap();
+    place.done(&["run", &file, "--data", &place.at("data"), "--out", &place.at("called")]);
+    let called = place.done(&["compare", &tuesday, &place.at("called")]);
+    assert!(told(&called).contains("the same), but 1 variant has another name."), "{}", told(&called));
+    assert!(told(&called).contains("warning: called otherwise than before: `ours"), "{}", told(&called));
     // A folder that is no run is told in one message.
     let no_run = place.call(&["compare", &tuesday, &place.at("nobody")]);
     assert_eq!(no_run.status.code(), Some(2));
@@ -163,7 +171,7 @@ fn what_cannot_be_compared_is_told() {
         .unwrap();
     let out = place.call(&["compare", &monday, &monday, "--gate", &gate]);
     assert_eq!(out.status.code(), Some(2));
-    assert!(told(&out).contains("no variant of both runs is meant by a rule"), "{}", told(&out));
+    assert!(told(&out).contains("is called: `nobody`\nhint: names are labels, strategies"), "{}", told(&out));
     let manifest = format!("{monday}/_manifest.json");
     let other = place.at("other");
     copy(Path::new(&monday), Path::new(&other));
@@ -241,6 +249,15 @@ fn nights_are_read_replayed_and_compared() {
     assert_eq!(third.status.code(), Some(0), "{}", told(&third));
     assert!(told(&third).contains("Nothing changed: "), "{}", told(&third));
 
+    // A gate that cannot be asked is no gate that held.
+    fs::write(place.at("gate.toml"), "may_go = [\"trunkate\"]\n").unwrap();
+    fs::write(&config, "logs = \"logs\"\nexperiment = \"night.toml\"\nkeep = 4\ngate = \"gate.toml\"\n")
+        .unwrap();
+    let unasked = night(BAD);
+    assert_eq!(unasked.status.code(), Some(2), "{}", told(&unasked));
+    assert!(told(&unasked).contains("the gate was not asked: the gate names"), "{}", told(&unasked));
+    fs::write(&config, "logs = \"logs\"\nexperiment = \"night.toml\"\nkeep = 5\n").unwrap();
+
     // As JSON it is one object; a night within the same second has another name.
     let as_json = place.call(&["nightly", &config, "--threads", "2", "--json"]);
     let said: serde_json::Value = serde_json::from_slice(&as_json.stdout).unwrap();
@@ -271,7 +288,7 @@ fn nights_are_read_replayed_and_compared() {
         .filter(|name| name.starts_with("20"))
         .collect();
     kept.sort();
-    assert_eq!(kept.len(), 4, "{kept:?}");
+    assert_eq!(kept.len(), 5, "{kept:?}");
     let newest = Path::new(&place.at("nights")).join(kept.last().unwrap());
     for file in [
         "report/report.html",
@@ -295,6 +312,13 @@ fn nights_are_read_replayed_and_compared() {
     assert!(told(&events).contains(&format!(", {lost} needs lost\n")), "{lost}: {}", told(&events));
     assert!(told(&events).contains("--variant 'ours' --event "), "{}", told(&events));
     let event = place.done(&["inspect", &folder, session, "--variant", "ours", "--event", "0"]);
+    // Counted from 1 as on the page, and asked for from 0.
+    assert!(
+        told(&event).starts_with("event 1 of ") && told(&event).contains(" (--event 0), before turn "),
+        "{}",
+        told(&event)
+    );
+    assert!(told(&events).contains("\n   1 (0)   turn "), "{}", told(&events));
     assert!(told(&event).contains("lost and needed later: "), "{}", told(&event));
     // The kept nights as a picture: the oldest of them is the one that got worse.
     let history = place.done(&["compare", "--history", &place.at("nights")]);

@@ -18,11 +18,12 @@ use crate::report::tables::{fixed, markdown};
 use crate::report::{Night, Population};
 use crate::scores;
 use crate::text::escape;
-use words::{difference, headline, number, pairing, shortened, told};
+use words::{difference, headline, number, pairing, renamed, shortened, told};
 
 /// Compare a run with one before, and say whether it got worse
 ///
-/// Sessions are paired by the log's own id, variants by their settings, then by their label. A gate says which scores may fall by how much; each variant
+/// Sessions are paired by the log's own id; variants by their settings (strategy, trigger, parameters, model), whatever they are called,
+/// then by their label; what is left of a strategy, trigger and model, one on each side, is one variant whose settings changed. A gate says which scores may fall by how much; each variant
 /// gets one of three answers: worse (the loss is above 0 with 95 % confidence), not worse (it is below the margin with the same
 /// confidence), or cannot tell. Runs that were made with another annotation, tokenizer, model or version of the scores are not
 /// compared.
@@ -40,9 +41,10 @@ have fallen, by however little; not worse what is shown to have fallen by less t
   margin = 0.05
   variants = [\"mask\", \"truncate*\"]
 
-With `may_go = [\"mask*\"]` before its rules a variant may be gone.
+Names are labels, strategies, or how they begin; one that fits no variant of either run is an error. With `may_go = [\"mask*\"]`
+before its rules a variant may be gone.
 
-Exit codes: 0 nothing is worse; 1 something is, or is gone (or, with --strict, cannot be told); 2 the runs cannot be compared")]
+Exit codes: 0 nothing is worse; 1 something is, or is gone (or, with --strict, cannot be told); 2 the runs cannot be compared, or the gate names what is not there")]
 pub struct Args {
     /// Folder of the run that counts as before
     #[arg(required_unless_present = "history")]
@@ -254,11 +256,11 @@ fn noise(of: &Compared) -> Vec<String> {
     let least = of.rows.iter().filter_map(|row| row.least);
     if let Some(most) = least.clone().reduce(f64::max) {
         let best = least.reduce(f64::min).unwrap_or(most);
-        said.push(format!(
-            "The least loss that these sessions can tell is {} to {}, by variant.",
-            fixed(best, 3),
-            fixed(most, 3)
-        ));
+        let reach = match (fixed(best, 3), fixed(most, 3)) {
+            (best, most) if best == most => most,
+            (best, most) => format!("{best} to {most}, by variant"),
+        };
+        said.push(format!("The least loss that these sessions can tell is {reach}."));
     }
     said
 }
@@ -312,18 +314,15 @@ fn warnings(of: &Compared) -> Vec<String> {
     if !of.reseeded.is_empty() {
         said.push(format!("warning: drawn with other seeds than before: {}", shortened(&of.reseeded)));
     }
+    let renamed = renamed(of);
+    if !renamed.is_empty() {
+        said.push(format!("warning: called otherwise than before: {}", shortened(&renamed)));
+    }
     if !of.only_base.is_empty() {
         said.push(format!(
             "warning: not compared, for they are gone: {}\nhint: variants are paired by their labels, where their settings are others; a \
-             policy under [[policies]] keeps its `name` whatever its keys are; `may_go = [\"LABEL\"]` in the gate lets one go",
+             policy under [[policies]] keeps its `name` whatever its keys are, unless another does now what it did; `may_go = [\"LABEL\"]` in the gate lets one go",
             shortened(&of.only_base)
-        ));
-    }
-    if !of.unmet.is_empty() {
-        said.push(format!(
-            "warning: the gate names what no variant of either run is called: {}\nhint: names are labels, strategies, or how they begin \
-             (`mask*`)",
-            shortened(&of.unmet)
         ));
     }
     let noisy = of.noisy().count();
@@ -348,7 +347,7 @@ fn as_json(of: &Compared) -> Value {
     };
     json!({
         "answer": of.answer(), "sessions": of.sessions, "variants_only_before": of.only_base, "variants_only_now": of.only_new, "new": of.began,
-        "gone": of.gone, "gate_names_nothing": of.unmet,
+        "gone": of.gone,
         "other_settings": of.changed, "other_seeds": of.reseeded, "rows": of.rows.iter().map(row).collect::<Vec<_>>(), "seeds": of.seeds,
         "population": of.population, "cluster": of.cluster,
     })

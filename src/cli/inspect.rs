@@ -71,7 +71,7 @@ pub struct Args {
     /// Sessions of a run that are shown
     #[arg(long, value_name = "N", default_value_t = 20, conflicts_with = "trajectory")]
     most: usize,
-    /// Number of an event, from 0
+    /// Number of an event, from 0: event 1 of the listing and of the page is 0 here
     #[arg(long, value_name = "K", requires = "variant")]
     event: Option<usize>,
     /// Show the blocks that the event kept, too
@@ -157,7 +157,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     if let Some(number) = args.event {
         anyhow::ensure!(
             !told.events.is_empty(),
-            "no event {number}: {} in this replay",
+            "no event {number}: {} in this replay, from 0",
             count(told.n_events as u64, "event")
         );
         return event::show(&told, (args.all, args.raw), args.most(), output);
@@ -331,9 +331,14 @@ fn show_events(
         count(run.events.len() as u64, "event"),
         count(told.n_lost as u64, "need")
     );
+    if !run.events.is_empty() {
+        text += "event (--event)\n";
+    }
     for (i, e) in run.events.iter().enumerate() {
         text.push_str(&format!(
-            "{i:>4} turn {:<4} scope {:<9} {:>6} -> {:>6} tokens  {:<14} {}",
+            "{:>4} {:<5} turn {:<4} scope {:<9} {:>6} -> {:>6} tokens  {:<14} {}",
+            i + 1,
+            format!("({i})"),
             e.turn,
             format!("{}..{}", e.turns.start, e.turns.end),
             e.tokens_before,

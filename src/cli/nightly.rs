@@ -45,7 +45,7 @@ nightly.toml, with paths beside the file:
   keep = 14               # nights
   exclude = [\"*/tmp/*\"]   # and include, redact, strict
 
-Exit codes: 0 nothing is worse; 1 something is, or some logs could not be read; 2 it could not run")]
+Exit codes: 0 nothing is worse; 1 something is, or some logs could not be read; 2 it could not run, or the gate could not be asked")]
 pub struct Args {
     /// File that says which logs, which experiment and where to
     config: PathBuf,
@@ -149,7 +149,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
             // The night stands all the same, so that the next one can be compared with it.
             Some(Err(error)) => {
                 tell(&format!("the gate was not asked: {error:#}"));
-                ExitStatus::Failed
+                ExitStatus::Unusable
             }
             None => {
                 tell("the first night: there is none before it to compare with");

@@ -1,5 +1,7 @@
 //! What a comparison says, in sentences.
 
+use std::collections::BTreeSet;
+
 use crate::cli::count;
 use crate::report::compare::gate::Answer;
 use crate::report::compare::{Compared, Row, Sessions};
@@ -35,6 +37,7 @@ pub(super) fn headline(of: &Compared) -> String {
 fn other_than_scores(of: &Compared) -> String {
     let all = [
         (of.changed.len(), ["has other settings", "have other settings"]),
+        (renamed(of).len(), ["has another name", "have other names"]),
         (of.only_base.len(), ["is gone", "are gone"]),
         (of.only_new.len(), ["is new", "are new"]),
     ];
@@ -43,6 +46,14 @@ fn other_than_scores(of: &Compared) -> String {
     };
     let told: Vec<String> = all.into_iter().filter(|(n, _)| *n > 0).map(told).collect();
     told.join(", ")
+}
+
+/// Variants that do what they did under another name: `ours -> theirs`.
+pub(super) fn renamed(of: &Compared) -> Vec<String> {
+    let names = of.rows.iter().filter(|row| row.is_renamed);
+    let names: BTreeSet<String> =
+        names.filter_map(|row| Some(format!("{} -> {}", row.label_before.as_ref()?, row.label))).collect();
+    names.into_iter().collect()
 }
 
 /// That many sessions of before are not compared, which is news whatever the answers are; empty where most are.
@@ -67,14 +78,20 @@ fn missing(s: &Sessions) -> String {
 
 /// What the gate holds and is not there, in a sentence; empty where all are.
 fn gone(of: &Compared) -> String {
-    match of.gone.len() {
-        0 => String::new(),
-        1 => format!(" Gone: {}, so nothing tells whether what came instead is worse.", shortened(&of.gone)),
-        n => format!(
-            " Gone: {n} variants ({}), so nothing tells whether what came instead is worse.",
-            shortened(&of.gone)
-        ),
-    }
+    let gone = match of.gone.len() {
+        0 => return String::new(),
+        1 => shortened(&of.gone),
+        n => format!("{n} variants ({})", shortened(&of.gone)),
+    };
+    // What a policy did can be gone while another has its name.
+    let has_name =
+        |label: &&String| of.rows.iter().any(|row| row.label == **label) || of.only_new.contains(label);
+    let taken: Vec<String> = of.gone.iter().filter(has_name).cloned().collect();
+    let taken = match taken.is_empty() {
+        true => String::new(),
+        false => format!(" What is called {} now has other settings.", shortened(&taken)),
+    };
+    format!(" Gone: {gone}, so nothing tells whether what came instead is worse.{taken}")
 }
 
 /// `needs kept of mask fell from 0.81 to 0.72, a difference of -0.09 [-0.12, -0.06]`.
@@ -161,25 +178,32 @@ mod tests {
 
     #[test]
     fn what_changed_beside_the_scores_is_told() {
-        let of = |changed: &[&str], only_new: &[&str]| {
+        let with = |changed: &[&str], only_new: &[&str], gone: &[&str]| {
             let owned = |all: &[&str]| all.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-            other_than_scores(&Compared {
+            Compared {
                 sessions: Sessions::default(),
                 only_base: Vec::new(),
                 only_new: owned(only_new),
                 began: Vec::new(),
-                gone: Vec::new(),
-                unmet: Vec::new(),
+                gone: owned(gone),
                 changed: owned(changed),
                 reseeded: Vec::new(),
                 rows: Vec::new(),
                 seeds: Vec::new(),
                 population: "",
                 cluster: "",
-            })
+            }
         };
+        let of = |changed: &[&str], only_new: &[&str]| other_than_scores(&with(changed, only_new, &[]));
         assert_eq!(of(&["mask: 5 was set before, 6 now"], &[]), "1 variant has other settings");
         assert_eq!(of(&["a", "b"], &["c"]), "2 variants have other settings, 1 variant is new");
         assert_eq!(of(&[], &[]), "");
+        // One whose name another has now is not simply gone.
+        let tail = ", so nothing tells whether what came instead is worse.";
+        assert_eq!(gone(&with(&[], &["b"], &["a"])), format!(" Gone: `a`{tail}"));
+        assert_eq!(
+            gone(&with(&[], &["a"], &["a"])),
+            format!(" Gone: `a`{tail} What is called `a` now has other settings.")
+        );
     }
 }

@@ -53,9 +53,10 @@ pub(super) fn show(
         return Ok(ExitStatus::Done);
     }
     let mut text = format!(
-        "event {} of {}, before turn {}, scope {}..{}\nthe prompt goes from {} to {} tokens\n",
-        account.number,
+        "event {} of {} (--event {}), before turn {}, scope {}..{}\nthe prompt goes from {} to {} tokens\n",
+        account.number + 1,
         of.n_events,
+        account.number,
         event.turn,
         event.turns.start,
         event.turns.end,

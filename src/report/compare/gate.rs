@@ -95,6 +95,13 @@ impl Gate {
         Ok(Gate { rules: rules.into_iter().map(rule).collect::<anyhow::Result<_>>()?, may_go: file.may_go })
     }
 
+    /// Its names that fit none of these variants, by label and strategy.
+    pub(super) fn unmet<'g>(&'g self, all: &[&Line]) -> Vec<&'g str> {
+        let fits = |name: &&String| all.iter().any(|line| is_named(name, &line.label, &line.strategy));
+        let names = self.rules.iter().flat_map(|rule| &rule.variants).chain(&self.may_go);
+        names.filter(|name| !fits(name)).map(String::as_str).collect()
+    }
+
     /// Whether a variant must not be gone.
     pub(super) fn holds(&self, label: &str, strategy: &str, is_choice: bool) -> bool {
         let is_meant = self.rules.iter().any(|rule| rule.is_of(label, strategy, is_choice));
@@ -117,12 +124,6 @@ impl Rule {
             return is_choice;
         }
         self.variants.iter().any(|name| is_named(name, label, strategy))
-    }
-
-    /// Its names that fit none of these variants, by label and strategy.
-    pub(super) fn unmet<'r>(&'r self, all: &[&Line]) -> impl Iterator<Item = &'r String> {
-        let fits = |name: &&String| all.iter().any(|line| is_named(name, &line.label, &line.strategy));
-        self.variants.iter().filter(move |name| !fits(name))
     }
 
     #[cfg(test)]
@@ -266,6 +267,20 @@ mod tests {
         insta::assert_snapshot!(fault("rules = []"));
         assert!(fault(" \n").starts_with("g.toml is empty\nhint: write rules as\n"), "{}", fault(" \n"));
         insta::assert_snapshot!(fault("[[rules]]\nscore = \"need_retention\"\nmargins = 1\n"));
+    }
+
+    /// The page says what holds without a file.
+    #[test]
+    fn the_default_is_what_the_docs_say() {
+        let docs = include_str!("../../../docs/nightly.md");
+        let (_, behind) = docs.split_once("Without a file the gate is this").unwrap();
+        let told = behind.split_once("```toml\n").unwrap().1.split_once("```").unwrap().0;
+        let rules = |text: &str| -> Vec<_> {
+            let gate = Gate::read("g.toml", text).unwrap();
+            assert!(gate.may_go.is_empty());
+            gate.rules.into_iter().map(|rule| (rule.score.name, rule.margin, rule.variants)).collect()
+        };
+        assert_eq!(rules(told), rules(DEFAULT));
     }
 
     /// What a rule means may not vanish, unless the gate lets it go; a gate may say that alone.

@@ -17,7 +17,7 @@ pub mod gate;
 mod noise;
 mod same;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::Serialize;
@@ -51,8 +51,6 @@ pub struct Compared {
     pub began: Vec<Began>,
     /// Of those in the base alone the ones that the gate holds.
     pub gone: Vec<String>,
-    /// Names in rules that fit no variant of either run.
-    pub unmet: Vec<String>,
     /// Variants whose parameters are others now, under one label or not.
     pub changed: Vec<String>,
     /// Variants whose seeds are others now, and nothing else.
@@ -184,6 +182,7 @@ pub fn compare(base: &Path, new: &Path, options: &Options) -> anyhow::Result<Com
     let before = base.lines.all.into_iter().map(|line| line.onto(&to, n_trajectories));
     let before: BTreeMap<String, Line> = before.map(|line| (line.label.clone(), line)).collect();
     let lines = new.lines;
+    check_names(&options.gate, before.values().chain(&lines.all))?;
     let (mut pairs, mut came, mut changed, mut reseeded) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (line, other) in lines.all.iter().zip(paired(&before, &lines.all)) {
         match other {
@@ -213,7 +212,7 @@ pub fn compare(base: &Path, new: &Path, options: &Options) -> anyhow::Result<Com
     let has_gone = gone.iter().any(is_meant);
     anyhow::ensure!(
         !pairs.is_empty() || has_gone,
-        "the runs share no variant\nhint: variants are paired by their labels, as in variants.parquet"
+        "the runs share no variant\nhint: variants are paired by their settings, then by their labels, as in variants.parquet"
     );
     let of_rule = |rule| pairs.iter().map(move |&(base, new)| (rule, base, new));
     let asked = rules.iter().flat_map(of_rule);
@@ -238,7 +237,6 @@ pub fn compare(base: &Path, new: &Path, options: &Options) -> anyhow::Result<Com
         only_base: gone.iter().map(|line| line.label.clone()).collect(),
         only_new: came.iter().map(|line| line.label.clone()).collect(),
         began: began(rules, &came, &lines),
-        unmet: unmet(rules, before.values().chain(&lines.all)),
         changed,
         reseeded,
         rows,
@@ -248,10 +246,19 @@ pub fn compare(base: &Path, new: &Path, options: &Options) -> anyhow::Result<Com
     })
 }
 
-/// Names in rules that fit none of these variants.
-fn unmet<'l>(rules: &[Rule], lines: impl Iterator<Item = &'l Line>) -> Vec<String> {
+/// Fails where a name in the gate fits none of these variants: a rule that asks nobody would pass for ever.
+fn check_names<'l>(gate: &Gate, lines: impl Iterator<Item = &'l Line>) -> anyhow::Result<()> {
     let all: Vec<&Line> = lines.collect();
-    rules.iter().flat_map(|rule| rule.unmet(&all)).cloned().collect()
+    let unmet = gate.unmet(&all);
+    let strategies: BTreeSet<&str> = all.iter().map(|line| line.strategy.as_str()).collect();
+    anyhow::ensure!(
+        unmet.is_empty(),
+        "the gate names what no variant of either run is called: `{}`\nhint: names are labels, strategies, or how they begin \
+         (`mask*`); the strategies here are {}",
+        unmet.join("`, `"),
+        strategies.into_iter().collect::<Vec<_>>().join(", ")
+    );
+    Ok(())
 }
 
 /// The values of variants that are new, under the rules that mean them.

@@ -231,18 +231,25 @@ fn change<R: crate::store::Row>(run: &tempfile::TempDir, mut to: impl FnMut(&mut
     writer.finish().unwrap();
 }
 
-/// A name in a rule that fits nothing is told: a rule that asks nobody would pass for ever.
+/// A name that fits nothing does not pass, whether it is meant or may go.
 #[test]
-fn a_name_that_fits_no_variant_is_told() {
+fn a_name_that_fits_no_variant_is_an_error() {
     let base = run(&TINY, SESSIONS);
     let rule = |variants: &[&str]| Rule {
         variants: variants.iter().map(|name| (*name).to_owned()).collect(),
         ..Rule::all("need_retention", 0.05)
     };
     let rules = vec![rule(&["mask", "prdo"]), rule(&["trunc*"]), rule(&["msk*"])];
-    let options = Options { gate: Gate { rules, ..options().gate }, ..options() };
-    let compared = compare(base.path(), base.path(), &options).unwrap();
-    assert_eq!((compared.unmet, compared.rows.len()), (vec!["prdo".to_owned(), "msk*".to_owned()], 2));
+    let with = |rules: Vec<Rule>, may_go: &[&str]| {
+        let gate = Gate { rules, may_go: may_go.iter().map(|name| (*name).to_owned()).collect() };
+        compare(base.path(), base.path(), &Options { gate, ..options() })
+    };
+    let told = |compared: anyhow::Result<Compared>| compared.unwrap_err().to_string();
+    let wrong = told(with(rules, &["truncate", "maks"]));
+    assert!(wrong.contains("is called: `prdo`, `msk*`, `maks`\nhint: "), "{wrong}");
+    let wrong = told(with(vec![rule(&["mask"])], &["maks"]));
+    assert!(wrong.contains("is called: `maks`\nhint: ") && wrong.contains("mask"), "{wrong}");
+    assert_eq!(with(vec![rule(&["mask"])], &["trunc*"]).unwrap().rows.len(), 1);
 }
 
 /// A policy's name is one that somebody chose: under another it is the same, and another one under its name is another.

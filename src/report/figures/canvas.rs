@@ -182,7 +182,7 @@ impl Canvas {
         let (colours, form) = (image::ColorType::Rgb8, image::ImageOutputFormat::Png);
         image::write_buffer_with_format(&mut file, &small, width, height, colours, form)
             .context("cannot draw the PNG")?;
-        Ok(file.into_inner())
+        Ok(with_dpi(file.into_inner()))
     }
 
     /// Writes the drawing into a file, as its ending says: svg, png, or json with what it shows.
@@ -339,6 +339,20 @@ fn base64(bytes: &[u8]) -> String {
         }
     }
     out
+}
+
+/// A PNG that says how many pixels it has to the inch: without, a page of print takes it for one of a screen, three times as wide.
+fn with_dpi(mut png: Vec<u8>) -> Vec<u8> {
+    /// Behind the signature and the first chunk, which is the header.
+    const AT: usize = 8 + 25;
+    const METRE: u8 = 1;
+    let to_a_metre = ((PNG_DPI / 0.0254).round() as u32).to_be_bytes();
+    let chunk = [&b"pHYs"[..], &to_a_metre, &to_a_metre, &[METRE]].concat();
+    let mut crc = flate2::Crc::new();
+    crc.update(&chunk);
+    let length = (chunk.len() as u32 - 4).to_be_bytes();
+    png.splice(AT..AT, [&length[..], &chunk, &crc.sum().to_be_bytes()].concat());
+    png
 }
 
 /// Means of squares of `by` pixels, RGB.

@@ -3,10 +3,10 @@
 use super::canvas::XY;
 use super::{FULL, Point};
 
-/// Points that no other beats in both, by growing savings. Controls are no way to run an agent; what keeps nothing that
-/// was needed extends no frontier.
+/// Points that no other beats in both, by growing savings. Controls are no way to run an agent, nor is what costs more than nothing
+/// compressed; what keeps nothing that was needed extends no frontier.
 pub(super) fn frontier(points: &[Point]) -> Vec<usize> {
-    let counts = |p: &Point| p.y > 0.0 && !p.control;
+    let counts = |p: &Point| p.y > 0.0 && !p.control && !p.costs_more;
     let mut order: Vec<usize> = (0..points.len()).filter(|&i| counts(&points[i])).collect();
     order.sort_by(|&a, &b| points[b].x.total_cmp(&points[a].x).then(points[b].y.total_cmp(&points[a].y)));
     let mut best = f64::NEG_INFINITY;
@@ -19,11 +19,13 @@ pub(super) fn frontier(points: &[Point]) -> Vec<usize> {
     order
 }
 
-/// Whether another choice saves and keeps at least as much, and more of one.
+/// Whether another choice saves and keeps at least as much, and more of one; or nothing compressed does for less money.
 pub(super) fn is_beaten(point: &Point, points: &[Point]) -> bool {
     let is_choice = |p: &Point| !p.control && p.family != FULL;
-    let beats = |p: &Point| p.x >= point.x && p.y >= point.y && (p.x, p.y) != (point.x, point.y);
-    is_choice(point) && points.iter().any(|p| is_choice(p) && beats(p))
+    let beats =
+        |p: &Point| !p.costs_more && p.x >= point.x && p.y >= point.y && (p.x, p.y) != (point.x, point.y);
+    let is_worse = || points.iter().any(|p| is_choice(p) && beats(p));
+    is_choice(point) && (point.costs_more || is_worse())
 }
 
 /// The edge of what the frontier's points dominate, on paper.

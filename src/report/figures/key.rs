@@ -59,6 +59,9 @@ pub(super) fn notes(points: &[Point], context: &Context, n_others: usize, has_be
     }
     if has_beaten {
         note("faded, without intervals: another saves and keeps at least as much".to_owned(), false);
+        if points.iter().any(|p| p.costs_more && !p.control) {
+            note("(or it costs more money than nothing compressed)".to_owned(), false);
+        }
     }
     note(format!("intervals: {}; controls are grey, on no frontier", context.population), false);
     for line in wrapped(&context.triggers, LABEL_SIZE, context.width - 12.0) {

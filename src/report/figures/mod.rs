@@ -37,6 +37,8 @@ pub(crate) struct Point {
     pub(crate) setting: String,
     /// There to be compared with: faded, and on no frontier.
     pub(crate) control: bool,
+    /// More money than nothing compressed.
+    pub(crate) costs_more: bool,
     pub(crate) x: f64,
     pub(crate) x_interval: Option<(f64, f64)>,
     pub(crate) y: f64,
@@ -130,6 +132,7 @@ fn headline(
             family: FULL.to_owned(),
             setting: FULL.to_owned(),
             control: true,
+            costs_more: false,
             x: 0.0,
             x_interval: None,
             y: 1.0,

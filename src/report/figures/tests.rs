@@ -20,6 +20,7 @@ fn point(label: &str, family: &str, x: f64, y: f64) -> Point {
         family: family.to_owned(),
         setting: label.split(" @ ").next().unwrap().to_owned(),
         control: ["full", "oracle", "random", "atom-bag", "drop-all"].contains(&family),
+        costs_more: false,
         x,
         x_interval: Some((x - 0.03, x + 0.03)),
         y,
@@ -299,6 +300,31 @@ fn settings_are_told_apart_and_called() {
             assert!(figure.labels.iter().any(|(told, _)| told == text), "{:?}", figure.labels);
         }
     }
+}
+
+/// What costs more than nothing compressed is none of the best, whatever it saves and keeps, and beats nothing.
+#[test]
+fn what_costs_more_than_nothing_compressed_is_beaten() {
+    let dear = Point { costs_more: true, ..point("dear", "a", 0.6, 0.9) };
+    let points = [dear, point("cheap", "b", 0.5, 0.8), point("low", "b", 0.4, 0.7)];
+    assert_eq!(frontier(&points), [1]);
+    assert_eq!(
+        [0, 1, 2].map(|i: usize| super::frontier::is_beaten(&points[i], &points)),
+        [true, false, true]
+    );
+}
+
+/// A picture says how large it is: 300 pixels to the inch are 11,811 to the metre.
+#[test]
+fn pictures_say_their_resolution() {
+    let figure =
+        retention_savings(&[point("a", "a", 0.5, 0.8)], Undrawn::default(), "10", "other repositories");
+    let png = figure.png().unwrap();
+    let chunk =
+        [&[0, 0, 0, 9][..], b"pHYs", &[0, 0, 0x2e, 0x23], &[0, 0, 0x2e, 0x23], &[1, 0x78, 0xa5, 0x3f, 0x76]]
+            .concat();
+    assert_eq!(png[33..54], chunk[..]);
+    image::load_from_memory(&png).unwrap();
 }
 
 /// What is beaten has neither intervals nor a full colour; a control is called at its mark.

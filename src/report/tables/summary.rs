@@ -249,6 +249,7 @@ impl Summary {
                     family: self.family(r),
                     setting: setting(&r.label).to_owned(),
                     control: r.control,
+                    costs_more: r.costs_more(),
                     x: r.estimates[x].value?,
                     x_interval: r.estimates[x].interval,
                     y: r.estimates[y].value?,
@@ -327,14 +328,16 @@ impl Summary {
         if self.tells_needs { of.value } else { counted() }
     }
 
-    /// Whether another variant saves and keeps at least as much, and more of one. Nobody would run a control instead.
+    /// Whether another variant saves and keeps at least as much, and more of one. Nobody would run a control instead, nor what costs
+    /// more money than nothing compressed, which is beaten by that.
     pub(crate) fn is_beaten(&self, row: &VariantSummary) -> bool {
         let both = |row: &VariantSummary| {
             Some([row.estimates[metric(TOKEN_SAVINGS.name)].value?, self.kept_share(row)?])
         };
         let Some(own) = both(row).filter(|_| !row.control) else { return false };
-        let choices = self.main_rows().filter(|other| !other.control);
-        choices.filter_map(both).any(|other| other[0] >= own[0] && other[1] >= own[1] && other != own)
+        let choices = self.main_rows().filter(|other| !other.control && !other.costs_more());
+        row.costs_more()
+            || choices.filter_map(both).any(|other| other[0] >= own[0] && other[1] >= own[1] && other != own)
     }
 
     /// Labels of variants that saved and kept exactly the same with as many events: other names for

@@ -73,6 +73,7 @@ impl Summary {
             .map(|row| {
                 let mark = match (row.control, self.is_beaten(row)) {
                     (true, _) => " (control)",
+                    (_, true) if row.costs_more() => " (costs more)",
                     (_, true) => " (beaten)",
                     _ => "",
                 };
@@ -113,7 +114,7 @@ impl Summary {
              more than {} turns before, the share that still stood in its prompt with words around it that say what it is; `3 of 7` \
              needs, each counted once, where there are too few (under 30, or of too few sources) for a share. (In a share those of one action weigh 1 together.) *Random 0, best 1*: whether that is more than luck; \
              random lines of as many tokens reach 0, a choice that knows the future 1{}. *Worst session*: the one that loses most{}. \
-             *Beaten*: another variant saves and keeps at least as much. *Control*: nobody would run it; it is there to be compared \
+             *Beaten*: another variant saves and keeps at least as much; *costs more*: money, than nothing compressed. *Control*: nobody would run it; it is there to be compared \
              with. `-` is undefined, never 0: *few sources*, what there is comes from fewer than 4 independent sources of equal size; *no room*, \
              random lines do as well as the best choice, or nearly (*room unsure*: perhaps); `nulls` of summary.csv says more. In brackets: the 95 % interval, of {}; a cluster \
              is {}. {METHOD}\n",

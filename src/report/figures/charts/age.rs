@@ -115,11 +115,12 @@ fn draw(width: f64, parts: &[Part], rows: &[(Style, &VariantSummary)]) -> Canvas
     // One scale, so that the parts can be compared.
     let scale = Scale::around(all.iter().flat_map(|series| heights(series)));
     for ((of, part), series) in boxes.into_iter().zip(parts).zip(&all) {
-        let turns = |turns: &u32| {
-            let needs = rows.iter().filter_map(|(_, row)| Some(part.of(row, *turns)?.n_items));
-            with_needs(&turns.to_string(), needs)
-        };
-        let x = Axis::names(part.turns.iter().map(turns).collect(), part.below);
+        let lines: Vec<Vec<_>> = rows
+            .iter()
+            .map(|(_, row)| part.turns.iter().map(|turns| part.of(row, *turns)).collect())
+            .collect();
+        let turns = |(at, turns): (usize, &u32)| with_needs(&turns.to_string(), at, &lines);
+        let x = Axis::names(part.turns.iter().enumerate().map(turns).collect(), part.below);
         let y = Axis::numbers(scale, part.title);
         Frame::draw(&mut canvas, of, &x, &y).series(&mut canvas, series);
     }

@@ -117,6 +117,8 @@ fn draw(width: f64, grid: &Grid) -> Canvas {
     let (mut top, mut bottom) = (0.0, 0.0_f64);
     for (i, title) in ["needs kept", "tokens saved"].into_iter().enumerate() {
         let all = || grid.values.values().filter_map(move |values| values[i]);
+        // An empty panel says why.
+        let title = if all().next().is_none() { &format!("{title}: too little for a share") } else { title };
         let (lo, hi) = all().fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), x| (lo.min(x), hi.max(x)));
         let cells = Cells {
             rows: &grid.strategies,

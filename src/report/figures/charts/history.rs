@@ -137,10 +137,9 @@ impl History {
         let end = plot::key_of(&mut canvas, end, &all);
         let more =
             if n_more > 0 { format!("; {n_more} more variants stand in history.csv") } else { String::new() };
-        let words = format!(
-            "dash: the gate, the night before less the margin, by the sessions of both; ring: worse{more}"
-        );
-        canvas.height = plot::note(&mut canvas, end, &words);
+        let dash = "dash: the gate, the night before less the margin, by the sessions of both";
+        let end = plot::note(&mut canvas, end, dash);
+        canvas.height = plot::note(&mut canvas, end, &format!("ring: worse{more}"));
         canvas
     }
 }

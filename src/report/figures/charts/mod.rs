@@ -181,9 +181,14 @@ fn line(style: Style, name: &str, points: impl Iterator<Item = Spot>, has_gaps: 
     (points.len() > 1).then(|| Series { name: name.to_owned(), style, points, has_gaps })
 }
 
-/// A place with how many needs stand behind its points: `2 (36-120)`, `2 (36)`; the place alone where nothing does.
-fn with_needs(place: &str, needs: impl Iterator<Item = u64>) -> String {
-    let all: Vec<u64> = needs.filter(|n| *n > 0).collect();
+/// A place with how many needs stand behind its points: `2 (36-120)`, `2 (36)`; the place alone where nothing does. Each line has its
+/// estimates by place; only what has a point counts, on a line that is drawn.
+fn with_needs(place: &str, at: usize, lines: &[Vec<Option<&Estimate>>]) -> String {
+    let has_point = |of: &&Estimate| of.value.is_some();
+    let is_drawn =
+        |line: &&Vec<Option<&Estimate>>| line.iter().flatten().filter(|of| has_point(of)).count() > 1;
+    let behind = |line: &Vec<Option<&Estimate>>| line[at].filter(has_point).map(|of| of.n_items);
+    let all: Vec<u64> = lines.iter().filter(is_drawn).filter_map(behind).collect();
     match (all.iter().min(), all.iter().max()) {
         (Some(least), Some(most)) if least < most => format!("{place} ({least}-{most})"),
         (Some(n), _) => format!("{place} ({n})"),
@@ -197,7 +202,16 @@ mod tests {
 
     #[test]
     fn places_say_how_many_needs_stand_behind_them() {
-        let told = |needs: &[u64]| with_needs("2", needs.iter().copied());
-        assert_eq!([told(&[]), told(&[0, 36]), told(&[120, 36])], ["2", "2 (36)", "2 (36-120)"]);
+        let of = |value, n_items| Estimate { value, n_items, ..Estimate::default() };
+        let (known, unknown) = (|n| of(Some(0.5), n), |n| of(None, n));
+        let all =
+            [[known(40), known(120)], [known(50), known(36)], [known(7), unknown(8)], [unknown(9), known(3)]];
+        let told = |n: usize| {
+            let lines: Vec<Vec<Option<&Estimate>>> =
+                all[..n].iter().map(|line| line.iter().map(Some).collect()).collect();
+            with_needs("2", 1, &lines)
+        };
+        assert_eq!([told(0), told(1), told(2)], ["2", "2 (120)", "2 (36-120)"]);
+        assert_eq!(told(4), told(2), "one point is no line, and what has no value no point");
     }
 }

@@ -12,6 +12,7 @@ use crate::scores::money::{COST_SAVINGS, NET_SAVINGS};
 
 pub(super) const ENTRY: Entry = Entry { name: "money", chart };
 
+const FULL: &str = "nothing compressed";
 /// More rows are no figure.
 const MOST: usize = 24;
 
@@ -43,11 +44,11 @@ fn chart(input: &Input) -> Result<Chart, String> {
         return Err("the run keeps no decisions".to_owned());
     };
     bills.sort_by(|a, b| a.whole().total_cmp(&b.whole()));
-    bills.insert(0, full);
+    bills.insert(bills.partition_point(|bill| bill.whole() < full.whole()), full);
     let data = data(&bills);
     let apart = apart(input, &rows);
     let more = bills.len().saturating_sub(MOST);
-    bills.truncate(MOST);
+    shorten(&mut bills);
     let more = if more > 0 { format!(" {more} more stand in money.csv.") } else { String::new() };
     let caption = format!(
         "What prompts and answers cost at the prices `{}`, in tokens by the provider's count where it is known, as shares of what they \
@@ -58,6 +59,15 @@ fn chart(input: &Input) -> Result<Chart, String> {
     Ok(Chart::new("Where the money goes".to_owned(), caption, data, |width| draw(width, &bills)))
 }
 
+/// Leaves the cheapest, and nothing compressed, which the others are shares of.
+fn shorten(bills: &mut Vec<Bill>) {
+    let full = bills.iter().position(|bill| bill.name == FULL);
+    if let Some(dear) = full.filter(|at| *at >= MOST) {
+        bills.swap(dear, MOST - 1);
+    }
+    bills.truncate(MOST);
+}
+
 fn spent<'a>(input: &Input<'a>, row: &VariantSummary) -> Option<(usize, &'a Spent)> {
     let variant = input.run.variants.iter().position(|v| v.variant == row.variant)?;
     Some((variant, &input.decisions.spent[variant])).filter(|(_, spent)| whole(spent) > 0.0)
@@ -66,7 +76,7 @@ fn spent<'a>(input: &Input<'a>, row: &VariantSummary) -> Option<(usize, &'a Spen
 fn nothing_compressed(input: &Input, row: &VariantSummary) -> Option<Bill> {
     let (_, spent) = spent(input, row)?;
     let [read, written, answers] = spent.paid_full.map(|cost| cost / whole(spent));
-    Some(Bill { name: "nothing compressed".to_owned(), parts: [read, written, answers, 0.0, 0.0] })
+    Some(Bill { name: FULL.to_owned(), parts: [read, written, answers, 0.0, 0.0] })
 }
 
 /// What nothing compressed costs.
@@ -164,4 +174,25 @@ fn draw(width: f64, bills: &[Bill]) -> Canvas {
         canvas.height = plot::note(&mut canvas, end, &told);
     }
     canvas
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A long list loses its dearest rows, and never the one that all are shares of.
+    #[test]
+    fn nothing_compressed_stays_in_its_place() {
+        let bill =
+            |name: &str, whole: f64| Bill { name: name.to_owned(), parts: [whole, 0.0, 0.0, 0.0, 0.0] };
+        let of = |n_dearer: usize, n_cheaper: usize| {
+            let mut bills: Vec<Bill> =
+                (0..n_cheaper).map(|i| bill("cheap", 0.1 + i as f64 / 100.0)).collect();
+            bills.push(bill(FULL, 1.0));
+            bills.extend((0..n_dearer).map(|_| bill("dear", 1.5)));
+            shorten(&mut bills);
+            (bills.len(), bills.iter().position(|bill| bill.name == FULL).unwrap())
+        };
+        assert_eq!([of(2, 3), of(30, 3), of(2, 30)], [(6, 3), (MOST, 3), (MOST, MOST - 1)]);
+    }
 }

@@ -36,11 +36,10 @@ fn chart(input: &Input) -> Result<Chart, String> {
         let mut canvas = sheet(width, "Needs kept by round of compression");
         let height = AROUND + if is_wide(width) { 130.0 } else { 100.0 };
         let (boxes, end) = panels(width.min(330.0), 0.0, 1, height);
-        let round = |round: &u32| {
-            let needs = rows.iter().filter_map(|row| Some(of(row, *round)?.n_items));
-            with_needs(&round.to_string(), needs)
-        };
-        let rounds = ROUNDS[..n_rounds].iter().map(round).collect();
+        let lines: Vec<Vec<_>> =
+            rows.iter().map(|row| ROUNDS.iter().map(|round| of(row, *round)).collect()).collect();
+        let round = |at: usize| with_needs(&ROUNDS[at].to_string(), at, &lines);
+        let rounds = (0..n_rounds).map(round).collect();
         let x = Axis::names(rounds, "compressions before the need (needs behind it)");
         let y = Axis::numbers(Scale::around(heights(&series)), "needs kept, of those put at risk");
         Frame::draw(&mut canvas, boxes[0], &x, &y).series(&mut canvas, &series);

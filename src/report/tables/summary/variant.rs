@@ -62,6 +62,11 @@ impl VariantSummary {
         self.trigger == "logged"
     }
 
+    /// Whether it costs more money than nothing compressed.
+    pub(crate) fn costs_more(&self) -> bool {
+        self.estimates[metric(COST_SAVINGS.name)].value.is_some_and(|saved| saved < 0.0)
+    }
+
     /// What a score says of each of its strata.
     pub(crate) fn of_metric<'a>(&'a self, metric: &'a str) -> impl Iterator<Item = (String, &'a Estimate)> {
         self.strata.iter().filter(move |s| s.metric == metric).map(|s| (s.stratum.to_string(), &s.value))
