@@ -109,6 +109,32 @@ fn lines_with_nested_messages_are_one_run() {
     );
 }
 
+/// What names the session of a line and what was counted are found, so that the first mapping reads both.
+#[test]
+fn sessions_and_counts_stand_in_the_first_mapping() {
+    let place = Place::new();
+    let lines = [
+        r#"{"session":"A","actor":"user","data":{"content":"Go."}}"#,
+        r#"{"session":"B","actor":"user","data":{"content":"Stay."}}"#,
+        r#"{"session":"A","actor":"agent","data":{"content":"Done."},"burn":{"in":100,"out":20,"cached":60}}"#,
+        r#"{"session":"B","actor":"agent","data":{"content":"I do."},"burn":{"in":50,"out":9}}"#,
+    ];
+    fs::write(place.at("x.jsonl"), lines.join("\n")).unwrap();
+    let explained = told(&place.program(&["ingest", "--explain", "x.jsonl"]).stdout);
+    for part in ["session = \"/session\"", "[usage]\ninput = \"/burn/in\"\noutput = \"/burn/out\"\ncached = "]
+    {
+        assert!(explained.contains(part), "{part}: {explained}");
+    }
+    fs::write(place.at("m.toml"), explained).unwrap();
+    assert!(place.program(&["ingest", "x.jsonl", "--mapping", "m.toml", "--out", "data"]).status.success());
+    let runs: Vec<store::TrajectoryRow> = store::read(&place.at("data/trajectories.parquet")).unwrap();
+    let told: Vec<_> = runs.iter().map(|run| run.task_id.as_deref()).collect();
+    assert_eq!(told, [Some("A"), Some("B")]);
+    let steps: Vec<StepRow> = store::read(&place.at("data/steps.parquet")).unwrap();
+    let counts = steps.iter().filter_map(|s| s.usage_in.map(|n| (n, s.usage_out, s.usage_cache_read)));
+    assert_eq!(counts.collect::<Vec<_>>(), [(100, Some(20), Some(60)), (50, Some(9), None)]);
+}
+
 #[test]
 fn a_known_log_is_explained() {
     let place = Place::new();

@@ -11,11 +11,12 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::inspect::find;
+use super::policies::named;
 use super::using::Using;
 use super::{ExitStatus, Output, count, redact, tell};
 use crate::context::needs::Needs;
 use crate::experiment::cell::recipe;
-use crate::experiment::{Dataset, Kept, Variant};
+use crate::experiment::{Dataset, Kept};
 use crate::export::camera::{At, Camera, Shot};
 use crate::export::forms::{About, Body, Document, Form, document};
 use crate::export::messages::{Counts, Prompt};
@@ -104,10 +105,7 @@ struct Done {
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let kept = Kept::of(&args.run)?;
     let data = data(&kept, args)?;
-    let variant = Variant::find(&kept.plan.variants, &args.variant).with_context(|| {
-        let labels: Vec<String> = kept.plan.variants.iter().map(|v| escape::line(&v.label)).collect();
-        format!("no variant `{}`\nhint: these are: {}", args.variant, labels.join(", "))
-    })?;
+    let variant = named(&kept.plan.variants, &args.variant)?;
     let mut trajectories = kept.trajectories(&args.run, &data)?;
     if let Some(name) = &args.trajectory {
         let one = find(&data, name)?;

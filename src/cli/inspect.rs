@@ -6,13 +6,14 @@ use anyhow::Context as _;
 use serde_json::json;
 
 use super::page::of_terminal;
+use super::policies::named;
 use super::using::Using;
 use super::{ExitStatus, Output, catalogue, columns, count, print};
 use crate::context::log::Log;
 use crate::context::needs::Needs;
 use crate::context::{Block, Content};
 use crate::experiment::cell::{Accounts, Shelf, Which, accounts, recipe};
-use crate::experiment::{Dataset, Kept, Plan, Variant, place};
+use crate::experiment::{Dataset, Kept, Plan, place};
 use crate::export::words::Words;
 use crate::files::reach;
 use crate::replay::{Event, Observer, Run, replay};
@@ -145,10 +146,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         (Some(file), _) => Plan::read(file, &catalogue())?,
         (None, kept) => kept.context("no run and no experiment")?.plan.plan(),
     };
-    let variant = Variant::find(&plan.variants, name).with_context(|| {
-        let labels: Vec<String> = plan.variants.iter().map(|v| escape::line(&v.label)).collect();
-        format!("no variant `{name}`\nhint: these are: {}", labels.join(", "))
-    })?;
+    let variant = named(&plan.variants, name)?;
     let tokenizer = Tokenizer::load(&plan.tokenizer)?;
     let models = args.using.open([variant], &Named::default(), 1)?.models();
     let all = (&data, &plan, &Shelf::default());

@@ -32,6 +32,7 @@ pub mod models;
 mod nightly;
 mod once;
 mod page;
+mod policies;
 pub mod redact;
 pub mod report;
 pub mod run;

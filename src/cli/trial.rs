@@ -6,7 +6,6 @@ mod desk;
 mod models;
 mod unused;
 mod windows;
-mod words;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 
 use super::page::{Block, lay_out, width};
-use super::{ExitStatus, Output, catalogue, count, print, tell};
+use super::{ExitStatus, Output, catalogue, count, policies, print, tell};
 use crate::experiment::cell::{Models, Shelf, losses, run_unit};
 use crate::experiment::run::select;
 use crate::experiment::{Options, Plan, run_with};
@@ -29,8 +28,6 @@ use answer::Answer;
 use desk::{Desk, Printed};
 pub(super) use windows::tokens;
 
-/// The strategy that compresses nothing.
-const FULL: &str = "full";
 /// What is replayed, as an experiment.
 const EXPERIMENT: &str = include_str!("../data/try.toml");
 /// Up to so many sessions the lines that were lost are shown, and numbers take the place of shares.
@@ -159,12 +156,12 @@ fn answered(
     let text = desk.experiment(&data, args, prices, (start, &options))?;
     let path = desk.path("experiment.toml");
     let mut plan = Plan::parse(&path.display().to_string(), &text, &catalogue())?;
-    plan.variants.iter_mut().for_each(|variant| variant.label = words::label(variant));
+    plan.variants.iter_mut().for_each(|variant| variant.label = policies::label(variant));
     fs::write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
     let selection = select(&plan, &data, &options)?;
     if selection.iter().any(|&index| data.entries()[index].is_edited) {
         plan.add_as_sent(&catalogue());
-        plan.variants.iter_mut().for_each(|variant| variant.label = words::label(variant));
+        plan.variants.iter_mut().for_each(|variant| variant.label = policies::label(variant));
     }
     let (shelf, models, rows) = (Shelf::default(), Models::new(), desk.path("run"));
     if !desk.is_same {

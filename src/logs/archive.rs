@@ -11,12 +11,17 @@ use crate::logs::formats::reading::list::{Content, Piece, is_passing};
 
 use super::input::{Room, size};
 
+mod cut;
+
 /// First bytes of an archive, and of the record at its end.
 const MEMBER: &[u8] = b"PK\x03\x04";
 const END: &[u8] = b"PK\x05\x06";
 /// Length of that record, and of the longest comment behind it.
 const END_BYTES: usize = 22;
 const MAX_COMMENT: u64 = u16::MAX as u64;
+
+/// What is told of an archive that ends before its list of members.
+const CUT: &str = "archive that was cut off: members behind those that are whole are lost";
 
 trait Stored: Read + Seek + Send {}
 impl<T: Read + Seek + Send> Stored for T {}
@@ -30,6 +35,8 @@ pub(super) struct Members {
     n_bytes: u64,
     left: u64,
     max: u64,
+    /// What is wrong with the archive as a whole, told behind the members that it still has.
+    cut: Option<String>,
 }
 
 impl Members {
@@ -48,14 +55,19 @@ impl Members {
             false => Box::new(Cursor::new(held()?)),
         };
         let n_listed = directory_bytes(&mut stored)?;
-        if n_listed > room.value {
-            let what = format!("an archive whose list of members has {}", size(n_listed));
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
+        if n_listed.is_some_and(|n| n > room.value) {
+            return Err(of_list(n_listed.unwrap_or_default()));
+        }
+        // Members stand before the list of them, each behind its own header.
+        let relisted = if n_listed.is_none() { cut::relisted(&mut stored, room.value)? } else { None };
+        let cut = relisted.as_ref().map(|_| CUT.to_owned());
+        if let Some(list) = relisted {
+            stored = Box::new(cut::Relisted::new(stored, list)?);
         }
         let archive = ZipArchive::new(stored).map_err(|error| of_zip(error, "zip archive: "))?;
         let is_one = |i: &usize| matches!(archive.name_for_index(*i), Some(Ok(name)) if is_run(&name));
         let next = (0..archive.len()).filter(is_one).collect::<Vec<_>>().into_iter();
-        Ok(Members { archive, next, n_bytes: 0, left: room.file, max: room.value })
+        Ok(Members { archive, next, n_bytes: 0, left: room.file, max: room.value, cut })
     }
 
     /// The first of these members that is there and sound.
@@ -100,8 +112,10 @@ impl Iterator for Members {
     type Item = Piece;
 
     fn next(&mut self) -> Option<Piece> {
-        let at = self.next.next()?;
         let offset = self.n_bytes;
+        let Some(at) = self.next.next() else {
+            return Some(Piece { offset, content: Content::Damage(self.cut.take()?) });
+        };
         if self.left == 0 {
             let n = 1 + self.next.by_ref().count();
             let reason = format!("{n} more of the archive, behind what --max-file allows");
@@ -118,6 +132,12 @@ impl Iterator for Members {
     }
 }
 
+/// The list of members takes more memory than there is for it.
+fn of_list(n_bytes: u64) -> io::Error {
+    let what = format!("an archive whose list of members has {}", size(n_bytes));
+    io::Error::new(io::ErrorKind::FileTooLarge, what)
+}
+
 /// An error of the machine as it is; else what is wrong with the archive.
 fn of_zip(error: ZipError, before: &str) -> io::Error {
     match error {
@@ -126,20 +146,17 @@ fn of_zip(error: ZipError, before: &str) -> io::Error {
     }
 }
 
-/// How long the list of members is, as the end of an archive says: all of it is held.
-fn directory_bytes(stored: &mut (impl Read + Seek)) -> io::Result<u64> {
+/// How long the list of members is, as the end of an archive says: all of it is held. None where that end is missing.
+fn directory_bytes(stored: &mut (impl Read + Seek)) -> io::Result<Option<u64>> {
     let n = stored.seek(SeekFrom::End(0))?;
     stored.seek(SeekFrom::Start(n.saturating_sub(MAX_COMMENT + END_BYTES as u64)))?;
     let mut end = Vec::new();
     stored.read_to_end(&mut end)?;
     stored.seek(SeekFrom::Start(0))?;
-    let found = memchr::memmem::rfind(&end, END).and_then(|at| end.get(at + 12..at + 16)?.try_into().ok());
+    let found = memchr::memmem::rfind(&end, END).and_then(|at| end.get(at..at + END_BYTES));
+    let bytes = found.map(|end| u32::from_le_bytes([end[12], end[13], end[14], end[15]]));
     // An archive that is larger than this field says so, and has a list as large as itself at most.
-    Ok(match found.map(u32::from_le_bytes) {
-        Some(u32::MAX) => n,
-        Some(bytes) => u64::from(bytes),
-        None => 0,
-    })
+    Ok(bytes.map(|bytes| if bytes == u32::MAX { n } else { u64::from(bytes) }))
 }
 
 #[cfg(test)]
@@ -218,8 +235,30 @@ mod tests {
         bytes[at] ^= 0xff;
         let (_, runs) = read(&bytes, Limits::default()).unwrap();
         assert!(runs[0].is_err() && runs[1..].iter().all(Result::is_ok), "{runs:?}");
-        for cut in [5, 60, bytes.len() - 3] {
+        for cut in [5, 40] {
             assert!(read(&bytes[..cut], Limits::default()).is_err(), "{cut}");
         }
+    }
+
+    /// Without its list of members an archive has those that are whole.
+    #[test]
+    fn a_cut_archive_has_its_whole_members() {
+        let bytes =
+            archive(&[("start", "s"), ("runs/1", "one"), ("runs/2", &"two ".repeat(99)), ("runs/3", "x")]);
+        let list = memchr::memmem::find(&bytes, b"PK\x01\x02").unwrap();
+        let third = memchr::memmem::find(&bytes, b"runs/3").unwrap();
+        for (end, n_runs) in [(bytes.len() - 3, 3), (list + 9, 3), (list, 3), (list - 1, 2), (third, 2)] {
+            let (shared, mut runs) = read(&bytes[..end], Limits::default()).unwrap();
+            assert_eq!(shared.as_deref(), Some(&b"s"[..]));
+            let told = runs.pop().unwrap().unwrap_err();
+            assert!(told.starts_with("archive that was cut off"), "{told}");
+            assert!(runs.len() == n_runs && runs.iter().all(Result::is_ok), "{end}: {runs:?}");
+        }
+        // One that is packed once more is held, and one whose list takes too much memory is not read.
+        let (_, runs) = read(&[b"?", &bytes[..list]].concat(), Limits::default()).unwrap();
+        assert_eq!(runs.len(), 4);
+        let told =
+            read(&bytes[..list], Limits { memory: 8 * 100, ..Limits::default() }).err().unwrap().to_string();
+        assert!(told.contains("list of members"), "{told}");
     }
 }

@@ -15,6 +15,7 @@ use super::formats::mapping::Mapping;
 use super::output::add_all;
 use super::{Options, input, jobs, parts};
 
+mod counts;
 mod said;
 
 use said::{Said, best, said};
@@ -308,7 +309,12 @@ fn written(guess: &Guess<'_>) -> String {
         "# Where things stand, as JSON pointers; a list of pointers: the first that leads to something.\n",
     );
     if guess.is_lines {
-        out += "# All lines of a file are messages of one run (\"values\": each value is a run, or holds some).\neach = \"lines\"\n";
+        out += "# All lines of a file are messages (\"values\": each value is a run, or holds some).\neach = \"lines\"\n";
+        out += &match formats::mapping::sessions(guess.list.iter().copied()) {
+            Some((pointer, _)) => format!("# Of the run that this names.\nsession = {}\n", quoted(pointer)),
+            None => "# Of one run; a field that names its run, if there is one:\n# session = \"/...\"\n"
+                .to_owned(),
+        };
     }
     if let Some(runs) = &guess.runs {
         let _ = writeln!(out, "runs = {}", quoted(runs));
@@ -334,7 +340,9 @@ fn written(guess: &Guess<'_>) -> String {
         [content] => out += &format!("content = {}\n", quoted(content)),
         several => out += &format!("content = {}\n", toml::Value::from(several.to_vec())),
     }
-    let fields = fields(MESSAGE, &guess.list, any);
+    let mut fields = fields(MESSAGE, &guess.list, any);
+    let counts = counts::own(&guess.list, fields.iter().find(|(key, _)| *key == "usage").map(|(_, at)| *at));
+    fields.retain(|(key, _)| *key != "usage" || counts.is_empty());
     let calls = fields.iter().find(|(key, _)| *key == "calls").map(|(_, pointer)| *pointer);
     for (key, pointer) in &fields {
         let _ = writeln!(out, "{key} = {}", quoted(pointer));
@@ -345,6 +353,10 @@ fn written(guess: &Guess<'_>) -> String {
         })
         .unwrap_or_default();
     section(&mut out, "call", CALL, &calls, any);
+    if !counts.is_empty() {
+        out += "\n# What the provider counted: `input` is the whole prompt (`uncached`, if without what the cache held).\n[usage]\n";
+        counts.iter().for_each(|(key, pointer)| out += &format!("{key} = {}\n", quoted(pointer)));
+    }
     let names: BTreeSet<&str> =
         guess.list.iter().filter_map(|message| message.pointer(role.as_ref()?)?.as_str()).take(200).collect();
     out += "\n# Who speaks: system, user, agent, tool; none for what is no message.\n[roles]\n";

@@ -75,7 +75,7 @@ impl Forks {
         let n = n_known(origin, &up_to);
         // A fork that has other times has the ids of the calls that it copied.
         let n_by_calls = n_known(BY_CALLS, &by_calls);
-        let is_copied = n_by_calls > n && run.steps[..n_by_calls].iter().any(has_logged_call);
+        let is_copied = n_by_calls > n && run.steps[..n_by_calls].iter().any(has_own_id);
         let (n, from, of) = if is_copied { (n_by_calls, BY_CALLS, &by_calls) } else { (n, origin, &up_to) };
         let first = n.checked_sub(1).and_then(|last| known(from, &of[last]));
         self.know(origin, &up_to, input);
@@ -105,10 +105,13 @@ fn chain(steps: &[Step], mark: &dyn Fn(&Step) -> String) -> Vec<u128> {
     hashes.up_to
 }
 
-/// Whether it is a call whose id the log has: those of others are numbers of ours.
-fn has_logged_call(step: &Step) -> bool {
-    let id = step.call_id.as_deref().filter(|_| step.kind == Kind::Action);
-    id.is_some_and(|id| id.strip_prefix("call-").is_none_or(|n| !n.bytes().all(|b| b.is_ascii_digit())))
+/// Whether it is a call whose id no other session has. Names and numbers, as `functions.bash:0`, come again in any.
+fn has_own_id(step: &Step) -> bool {
+    let id = step.call_id.as_deref().filter(|_| step.kind == Kind::Action).unwrap_or_default();
+    id.split(|c: char| !c.is_ascii_alphanumeric()).any(|part| {
+        let n_digits = part.bytes().filter(u8::is_ascii_digit).count();
+        part.len() >= 8 && n_digits > 0 && (n_digits < part.len() || n_digits >= 12)
+    })
 }
 
 /// So many of the first `n` steps as are whole turns, and words before a reply.
@@ -261,7 +264,7 @@ mod tests {
         );
     }
 
-    /// Copies with new times are told by the ids of calls, where these are the log's.
+    /// Copies with new times are told by the ids of calls, where these are random.
     #[test]
     fn a_fork_with_other_times_is_told_by_its_calls() {
         let (mut forks, mut losses) = (Forks::default(), BTreeMap::new());
@@ -275,12 +278,14 @@ mod tests {
             run.row.format = "opencode-events".to_owned();
             told(forks.take(None, run, 0, &mut losses))
         };
-        take("u1 a1 o1 a2 o2", "toolu_", 1);
-        assert_eq!(take("u1 a1 o1 u3 a4", "toolu_", 2), "0.0 u1; 0.0* a1; 0.0* o1; 0.0 u3; 0.1 a4");
-        // The same words under other ids, and under numbers of ours, are another session.
-        assert!(take("u1 a1 o1 u3 a4", "toolu_x", 3).contains("0.1 a1"));
-        take("u1 a1 o1", "call-", 4);
-        assert!(take("u1 a1 o1 u3 a4", "call-", 5).contains("0.1 a1"));
+        take("u1 a1 o1 a2 o2", "toolu_01Xk9Qz7", 1);
+        assert_eq!(take("u1 a1 o1 u3 a4", "toolu_01Xk9Qz7", 2), "0.0 u1; 0.0* a1; 0.0* o1; 0.0 u3; 0.1 a4");
+        // The same words under other ids, and under numbers, are another session.
+        assert!(take("u1 a1 o1 u3 a4", "toolu_01Bv4Rt2", 3).contains("0.1 a1"));
+        for (i, number) in ["call-", "functions.bash:", "bash:", "call_00"].iter().enumerate() {
+            take("u1 a1 o1", number, 4 + 2 * i as i64);
+            assert!(take("u1 a1 o1 u3 a4", number, 5 + 2 * i as i64).contains("0.1 a1"), "{number}");
+        }
     }
 
     #[test]

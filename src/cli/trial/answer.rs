@@ -6,10 +6,10 @@ use indicatif::HumanCount;
 use serde_json::json;
 
 use super::super::page::{Block, percent};
+use super::super::policies::{FULL, is_floor, policy};
 use super::super::{count, inspect};
 use super::models::{self, Session};
-use super::words::{is_floor, policy};
-use super::{FEW_SESSIONS, FULL, TAIL, windows};
+use super::{FEW_SESSIONS, TAIL, windows};
 use crate::experiment::cell::Loss;
 use crate::experiment::plan::Variant;
 use crate::experiment::{Dataset, Plan};

@@ -12,9 +12,12 @@ use serde_json::{Map, Value, json};
 use crate::files::reach;
 use crate::settings;
 
-use super::{Entry, Reading, Session, Sink, openai_chat};
+use super::{Entry, Reading, Sink, openai_chat};
 
 mod left;
+mod lines;
+
+pub(crate) use lines::sessions;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "mapping",
@@ -22,9 +25,9 @@ pub(super) const ENTRY: Entry = Entry {
     reading: Reading::Values(read),
 };
 
-/// The same for a file whose lines are the messages of one run.
+/// The same for a file whose lines are messages.
 pub(crate) static LINES: Entry = Entry {
-    reading: Reading::Session { open: || Box::<Lines>::default(), origin: |_, _| super::Origin::None },
+    reading: Reading::Session { open: || Box::<lines::Lines>::default(), origin: |_, _| super::Origin::None },
     ..ENTRY
 };
 
@@ -60,7 +63,7 @@ pub(crate) enum Runs {
     /// Each value of a file is a run, or holds a list of them.
     #[default]
     Values,
-    /// All lines of a file are messages of one run.
+    /// All lines of a file are messages, of one run or of several that `session` tells apart.
     Lines,
 }
 
@@ -70,6 +73,8 @@ pub(crate) enum Runs {
 pub struct Mapping {
     #[serde(default)]
     each: Runs,
+    /// In a line, the name of the run that it is of; who says it has lines.
+    session: Option<Pointers>,
     /// In a value, the list of runs; none is the value itself.
     runs: Option<Pointers>,
     /// In a run, the list of messages; "" is the run itself.
@@ -80,6 +85,8 @@ pub struct Mapping {
     message: Message,
     #[serde(default)]
     call: Call,
+    #[serde(default)]
+    usage: Usage,
     /// What the log calls those who speak, and who that is: system, user, agent, tool, or none for what is no message.
     #[serde(default)]
     roles: BTreeMap<String, Role>,
@@ -127,6 +134,21 @@ struct Call {
     arguments: Option<Pointers>,
     /// The result, where it stands in the call.
     result: Option<Pointers>,
+}
+
+/// In a message, what its provider counted, where that has names of its own.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Usage {
+    /// The whole prompt.
+    input: Option<Pointers>,
+    /// Or what of it was not in the cache; the whole is this and the counts of the cache.
+    uncached: Option<Pointers>,
+    output: Option<Pointers>,
+    cached: Option<Pointers>,
+    cache_write: Option<Pointers>,
+    reasoning: Option<Pointers>,
+    cost: Option<Pointers>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -179,6 +201,22 @@ impl Call {
     }
 }
 
+impl Usage {
+    /// By the names that the counts have in logs of chats.
+    fn named(&self) -> [(&'static str, &Option<Pointers>); 7] {
+        let Usage { input, uncached, output, cached, cache_write, reasoning, cost } = self;
+        [
+            ("prompt_tokens", input),
+            ("input_tokens", uncached),
+            ("completion_tokens", output),
+            ("cache_read_input_tokens", cached),
+            ("cache_creation_input_tokens", cache_write),
+            ("reasoning_output_tokens", reasoning),
+            ("cost", cost),
+        ]
+    }
+}
+
 impl Mapping {
     /// Reads a mapping. It lives as long as the program: readers are plain functions, which the catalogue holds.
     pub(crate) fn load(path: &Path) -> anyhow::Result<&'static Mapping> {
@@ -197,8 +235,10 @@ impl Mapping {
     /// How a file is read by it.
     pub(crate) fn entry(&self) -> &'static Entry {
         match self.each {
-            Runs::Values => super::ALL.iter().find(|e| e.name == "mapping").expect("the catalogue has it"),
-            Runs::Lines => &LINES,
+            Runs::Values if self.session.is_none() => {
+                super::ALL.iter().find(|e| e.name == "mapping").expect("the catalogue has it")
+            }
+            _ => &LINES,
         }
     }
 
@@ -214,42 +254,52 @@ impl Mapping {
         }
     }
 
-    /// A run as a chat; none without messages.
-    fn chat(&self, run: &Value, sink: &mut Sink<'_>) -> Option<Value> {
+    /// A run as a chat; none without messages. `whole` is the value around it.
+    fn chat(&self, run: &Value, whole: &Value, sink: &mut Sink<'_>) -> Option<Value> {
         let list = match &self.messages {
             Some(pointers) => pointers.find(run)?,
             None => run,
         };
         let list = list.as_array()?;
         left::note("mapping.run", run, self.run.pointers().into_iter().chain([&self.messages]));
-        Some(self.chat_of(run, list, sink))
+        Some(self.chat_of(&[run, whole], list, sink))
     }
 
-    fn chat_of(&self, run: &Value, list: &[Value], sink: &mut Sink<'_>) -> Value {
-        let mut messages = Vec::with_capacity(list.len());
-        if let Some(system) = find(&self.run.system, run) {
+    /// `about` are the values that may say what a run is, the nearest first; those behind it are about other runs, too.
+    fn chat_of<'v>(
+        &self,
+        about: &[&'v Value],
+        list: impl IntoIterator<Item = &'v Value, IntoIter: Clone>,
+        sink: &mut Sink<'_>,
+    ) -> Value {
+        let list = list.into_iter();
+        let shared = |pointers: &Option<Pointers>| about.iter().find_map(|value| find(pointers, value));
+        let own = |pointers: &Option<Pointers>| find(pointers, about.first()?);
+        let mut messages = Vec::new();
+        if let Some(system) = shared(&self.run.system) {
             messages.push(json!({"role": "system", "content": system}));
         }
-        for message in list {
+        for message in list.clone() {
             self.message(message, &mut messages, sink);
         }
         let mut chat = Map::from_iter([("messages".to_owned(), Value::Array(messages))]);
+        let Run { task, repository, agent, model, outcome, reward, resolved, tools, .. } = &self.run;
         let parts = [
-            ("task_id", &self.run.task),
-            ("repository", &self.run.repository),
-            ("agent", &self.run.agent),
-            ("model", &self.run.model),
-            ("outcome", &self.run.outcome),
-            ("reward", &self.run.reward),
-            ("resolved", &self.run.resolved),
-            ("tools", &self.run.tools),
+            ("task_id", own(task)),
+            ("repository", shared(repository)),
+            ("agent", shared(agent)),
+            ("model", shared(model)),
+            ("outcome", own(outcome)),
+            ("reward", own(reward)),
+            ("resolved", own(resolved)),
+            ("tools", shared(tools)),
         ];
-        for (key, pointers) in parts {
+        for (key, value) in parts {
             let is_text = !["reward", "resolved", "tools"].contains(&key);
             let read = |value: &Value| if is_text { text(value).into() } else { value.clone() };
-            chat.extend(find(pointers, run).map(|value| (key.to_owned(), read(value))));
+            chat.extend(value.map(|value| (key.to_owned(), read(value))));
         }
-        let model = || list.iter().find_map(|message| find(&self.message.model, message));
+        let model = || list.clone().find_map(|message| find(&self.message.model, message));
         if !chat.contains_key("model")
             && let Some(model) = model()
         {
@@ -297,7 +347,8 @@ impl Mapping {
         let mut parts = vec![("timestamp", &self.message.time)];
         match role {
             Role::Agent => {
-                parts.extend([("reasoning_content", &self.message.thought), ("usage", &self.message.usage)])
+                message.extend(self.usage(value).map(|usage| ("usage".to_owned(), usage)));
+                parts.push(("reasoning_content", &self.message.thought));
             }
             Role::Tool => parts.extend([
                 ("tool_call_id", &self.message.result_id),
@@ -322,11 +373,32 @@ impl Mapping {
         messages.extend(results);
     }
 
+    /// What was counted for a message: as it stands there, with the parts that have pointers of their own.
+    fn usage(&self, value: &Value) -> Option<Value> {
+        let whole = find(&self.message.usage, value);
+        let parts = self.usage.named();
+        let mut parts = parts
+            .iter()
+            .filter_map(|(name, at)| Some(((*name).to_owned(), find(at, value)?.clone())))
+            .peekable();
+        if parts.peek().is_none() {
+            return whole.cloned();
+        }
+        let mut usage = whole.and_then(Value::as_object).cloned().unwrap_or_default();
+        usage.extend(parts);
+        Some(usage.into())
+    }
+
     /// Counts what no pointer leads to.
     fn note_left(&self, value: &Value, calls: &[&Value]) {
         let is_call = calls.iter().any(|call| std::ptr::eq(*call, value));
         let of_call = self.call.pointers().into_iter().filter(|_| is_call);
-        left::note("mapping.message", value, self.message.pointers().into_iter().chain(of_call));
+        // What is said of a run stands in its lines, where these are messages.
+        let is_line = self.each == Runs::Lines || self.session.is_some();
+        let of_run = self.run.pointers().into_iter().chain([&self.session]).filter(|_| is_line);
+        let counts = self.usage.named().map(|(_, pointers)| pointers);
+        let known = self.message.pointers().into_iter().chain(of_call).chain(of_run).chain(counts);
+        left::note("mapping.message", value, known);
         for call in calls.iter().filter(|_| !is_call) {
             left::note("mapping.call", call, self.call.pointers().into_iter());
         }
@@ -378,12 +450,20 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     let runs = mapping.runs(&value);
     let index = sink.index;
     anyhow::ensure!(!runs.is_empty(), "no list of runs where the mapping says it is");
+    let Run { repository, agent, model, system, tools, .. } = &mapping.run;
+    if mapping.runs.is_some() {
+        left::note(
+            "mapping.document",
+            &value,
+            [&mapping.runs, repository, agent, model, system, tools].into_iter(),
+        );
+    }
     let mut n_read = 0;
     for (i, run) in runs.iter().enumerate() {
         if runs.len() > 1 {
             sink.index = Some(i);
         }
-        if let Some(chat) = mapping.chat(run, sink) {
+        if let Some(chat) = mapping.chat(run, &value, sink) {
             openai_chat::read(&serde_json::to_vec(&chat)?, sink)?;
             n_read += 1;
         }
@@ -396,31 +476,6 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
 
 pub(crate) const NO_MAPPING: &str =
     "no mapping is given\nhint: `--mapping FILE`; `--explain LOG` prints a first one";
-
-/// The values of a file of lines.
-#[derive(Default)]
-struct Lines(Vec<Value>);
-
-impl Session for Lines {
-    fn value(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
-        self.0.push(serde_json::from_slice(bytes)?);
-        Ok(())
-    }
-
-    fn finish(self: Box<Self>, sink: &mut Sink<'_>) {
-        let Some(mapping) = sink.source.mapping else { return };
-        // What is said of the run may stand in any line.
-        let about = self
-            .0
-            .iter()
-            .find(|line| find(&mapping.run.task, line).or(find(&mapping.run.model, line)).is_some());
-        let chat = mapping.chat_of(about.or(self.0.first()).unwrap_or(&Value::Null), &self.0, sink);
-        let read = serde_json::to_vec(&chat).map_err(anyhow::Error::from);
-        if let Err(error) = read.and_then(|bytes| openai_chat::read(&bytes, sink)) {
-            sink.rejects.push((0, format!("{error:#}")));
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests;

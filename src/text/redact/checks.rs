@@ -46,6 +46,11 @@ fn has_letters_and_digits(value: &[u8]) -> bool {
     value.iter().any(u8::is_ascii_digit) && value.iter().any(u8::is_ascii_alphabetic)
 }
 
+/// Whether a piece of a text is no word.
+pub(super) fn is_random(value: &[u8]) -> bool {
+    has_letters_and_digits(value) && entropy(value) >= 2.8
+}
+
 /// Whether it is the name of a function or a list.
 fn is_called(bytes: &[u8], found: &Range<usize>) -> bool {
     matches!(bytes.get(found.end), Some(b'(' | b'['))

@@ -42,6 +42,8 @@ pub(super) fn find(text: &str) -> Vec<Found> {
     for one in &mut found {
         one.range = whole_characters(text, one.range.clone());
     }
+    // The name of an address may have been the letter of an escape alone.
+    found.retain(|one| !text[one.range.clone()].starts_with('@'));
     // A secret that a rule knows by its form comes first, then what is personal: an address may begin with a password.
     // Last comes what only looks like a key.
     found.sort_by_key(|one| {
@@ -90,6 +92,11 @@ fn search(rule: &Rule, number: usize, bytes: &[u8], window: Range<usize>, found:
     let (mut at, mut end) = (window.start, window.end);
     while at <= end {
         let Some(whole) = regex.find_at(&bytes[..end], at) else { return };
+        if let Some(placeholder) = placeholder(bytes, whole.start()) {
+            // Its name tells what was redacted, and nothing of what stands behind it.
+            at = placeholder.end;
+            continue;
+        }
         if whole.end() == end && end < bytes.len() {
             // It may go on behind the window.
             end = bytes.len().min(end + (end - whole.start()).max(BEHIND));
@@ -109,10 +116,50 @@ fn search(rule: &Rule, number: usize, bytes: &[u8], window: Range<usize>, found:
         if let Some(range) = range.map(|range| if rule.is_personal { range } else { bare(bytes, range) })
             && is_one(rule, bytes, whole.range(), range.clone())
         {
+            let range = if rule.is_personal { range } else { range.start..token_end(bytes, range.end) };
             found.push(Found { range, rule: number });
         }
         at = if whole.is_empty() { whole.end() + 1 } else { whole.end() };
     }
+}
+
+/// The placeholder that holds this place, as `<email-3>` does.
+fn placeholder(bytes: &[u8], at: usize) -> Option<Range<usize>> {
+    let is_part = |b: &&u8| b.is_ascii_lowercase() || b.is_ascii_digit() || **b == b'-';
+    let n_before = match bytes.get(at) {
+        Some(b'<') => 0,
+        _ => 1 + bytes[at.saturating_sub(64)..at].iter().rev().take_while(is_part).count(),
+    };
+    let start = at.checked_sub(n_before).filter(|start| bytes[*start] == b'<')?;
+    let name = bytes[start + 1..].iter().take(64).take_while(is_part).count();
+    let end = start + 1 + name;
+    let n_digits = bytes[start + 1..end].iter().rev().take_while(|b| b.is_ascii_digit()).count();
+    let is_one = n_digits > 0 && n_digits + 1 < name && bytes[end - n_digits - 1] == b'-';
+    (is_one && bytes.get(end) == Some(&b'>')).then_some(start..end + 1)
+}
+
+/// A part of a secret behind a sign is at least so long.
+const PART: usize = 12;
+
+/// Where a secret ends of which a rule knows the beginning: with its word, and with parts as random as it behind a sign.
+fn token_end(bytes: &[u8], mut end: usize) -> usize {
+    let word = |from: usize| {
+        let is_part = |b: &&u8| b.is_ascii_alphanumeric() || b"_-".contains(*b);
+        from + bytes[from..].iter().take_while(is_part).count()
+    };
+    let is_cut = |end: usize| end > 0 && bytes[end - 1].is_ascii_alphanumeric();
+    while is_cut(end) {
+        let next = word(end);
+        let part = match bytes.get(next) {
+            Some(b'.' | b'|') => next + 1..word(next + 1),
+            _ => return next,
+        };
+        if part.len() < PART || !checks::is_random(&bytes[part.clone()]) {
+            return next;
+        }
+        end = part.end;
+    }
+    end
 }
 
 /// So many bytes of a match behind a secret are no part of it.

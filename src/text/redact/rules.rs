@@ -4,6 +4,7 @@
 //! text first holds one of its keywords. Those of gitleaks are made for files of settings, where few signs can follow a key; in a
 //! log anything may that is no part of one.
 
+use std::collections::BTreeMap;
 use std::sync::{LazyLock, OnceLock};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
@@ -82,6 +83,11 @@ enum Target {
 struct File {
     allowlist: Option<RawAllowed>,
     rules: Vec<RawRule>,
+    /// Parts of expressions, and expressions for what is no secret, that several rules name.
+    #[serde(default)]
+    parts: BTreeMap<String, String>,
+    #[serde(default)]
+    allowed: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Deserialize)]
@@ -99,9 +105,11 @@ struct RawRule {
     #[serde(default)]
     allowlists: Vec<RawAllowed>,
     check: Option<Check>,
+    #[serde(default)]
+    allowed: Vec<String>,
 }
 
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Default, Deserialize)]
 struct RawAllowed {
     #[serde(default)]
     regexes: Vec<String>,
@@ -124,22 +132,26 @@ pub(super) static RULES: LazyLock<Rules> = LazyLock::new(|| {
     let (mut keywords, mut wanted_by): (Vec<String>, Vec<Vec<usize>>) = (Vec::new(), Vec::new());
     for (text, is_personal) in FILES {
         let file: File = toml::from_str(text).expect("the rules are in order: a test reads them");
-        for raw in file.rules {
-            let Some(mut pattern) = raw.regex.filter(|_| raw.path.is_none()) else { continue };
+        for raw in &file.rules {
+            let Some(mut pattern) = raw.regex.clone().filter(|_| raw.path.is_none()) else { continue };
             if raw.id != GENERAL
                 && let Some(before) = pattern.strip_suffix(END)
             {
                 pattern = format!("{before}(?:[^0-9A-Za-z_]|$)");
             }
+            // A part may have parts.
+            for (name, part) in file.parts.iter().chain(&file.parts) {
+                pattern = pattern.replace(&format!("{{{name}}}"), part);
+            }
             let at = all.len();
             if raw.keywords.is_empty() {
                 everywhere.push(at);
             }
-            for keyword in raw.keywords {
-                match keywords.iter().position(|known| *known == keyword) {
+            for keyword in &raw.keywords {
+                match keywords.iter().position(|known| known == keyword) {
                     Some(known) => wanted_by[known].push(at),
                     None => {
-                        keywords.push(keyword);
+                        keywords.push(keyword.clone());
                         wanted_by.push(vec![at]);
                     }
                 }
@@ -147,15 +159,17 @@ pub(super) static RULES: LazyLock<Rules> = LazyLock::new(|| {
             // Where all conditions must hold, one of them is that of a file's name.
             let lists = file.allowlist.iter().chain(&raw.allowlists);
             let lists = lists.filter(|list| list.condition.as_deref() != Some("AND"));
+            let named = raw.allowed.iter().map(|name| file.allowed[name].clone());
+            let named = named.map(|regexes| Allowed::of(RawAllowed { regexes, ..RawAllowed::default() }));
             all.push(Rule {
-                id: raw.id,
+                id: raw.id.clone(),
                 group: raw.group,
                 entropy: raw.entropy,
                 check: raw.check,
                 is_personal,
                 pattern,
                 regex: OnceLock::new(),
-                allowed: lists.cloned().map(Allowed::of).collect(),
+                allowed: lists.cloned().map(Allowed::of).chain(named).collect(),
             });
         }
     }
@@ -277,7 +291,7 @@ mod tests {
 
     #[test]
     fn all_rules_compile() {
-        assert_eq!((RULES.all.len(), RULES.everywhere.len()), (217 + 42 + 8, 4));
+        assert_eq!((RULES.all.len(), RULES.everywhere.len()), (217 + 49 + 8, 4));
         for rule in &RULES.all {
             rule.regex();
             for allowed in &rule.allowed {

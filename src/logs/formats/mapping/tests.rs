@@ -1,7 +1,7 @@
 //! Mappings, and what is read by them.
 
 use super::*;
-use crate::logs::formats::Source;
+use crate::logs::formats::{Session as _, Source};
 use crate::trajectory::Trajectory;
 
 fn mapping(text: &str) -> &'static Mapping {
@@ -88,7 +88,7 @@ fn lines_of_one_run_with_results_in_calls() {
     "#;
     let source = Source { mapping: Some(mapping(text)), ..Source::new("d/x.jsonl", "mapping") };
     let mut sink = Sink::new(&source);
-    let mut lines = Box::<Lines>::default();
+    let mut lines = Box::<lines::Lines>::default();
     for line in [
         r#"{"type":"user","text":"Go."}"#,
         r#"{"type":"step","text":"","tool":"ls","args":"{}","out":"a"}"#,
@@ -102,6 +102,71 @@ fn lines_of_one_run_with_results_in_calls() {
         ["0 user message: Go.", "1 agent action: ls", "1 tool observation: a", "2 agent message: Done."]
     );
     assert_eq!(mapping(text).entry().name, "mapping");
+}
+
+/// Lines of several sessions, mixed; one without a name goes on with the line before.
+#[test]
+fn lines_of_several_sessions_are_their_runs() {
+    let read = |key: &str| {
+        let text = format!("each = \"lines\"\n{key}\n[message]\nrole = \"/who\"\ncontent = \"/says\"\n");
+        let source = Source { mapping: Some(mapping(&text)), ..Source::new("d/x.jsonl", "mapping") };
+        let mut sink = Sink::new(&source);
+        let mut lines = Box::<lines::Lines>::default();
+        for line in [
+            r#"{"who":"user","says":"Go on, a."}"#,
+            r#"{"session":"a","who":"user","says":"Go, a."}"#,
+            r#"{"session":7,"who":"user","says":"Go, 7."}"#,
+            r#"{"session":"a","who":"bot","says":"Done, a."}"#,
+            r#"{"who":"user","says":"Thanks, a."}"#,
+            r#"{"session":7,"who":"bot","says":"Done, 7."}"#,
+        ] {
+            lines.value(line.as_bytes()).unwrap();
+        }
+        lines.finish(&mut sink);
+        let runs = sink.trajectories.iter().map(|run| {
+            let said: Vec<&str> = run.steps.iter().map(|s| s.text.as_str()).collect();
+            format!("{}: {}", run.task_id.as_deref().unwrap(), said.join(" "))
+        });
+        (runs.collect::<Vec<_>>(), sink.losses.0)
+    };
+    let (runs, losses) = read("session = \"/session\"");
+    assert_eq!(runs, ["a: Go on, a. Go, a. Done, a. Thanks, a.", "7: Go, 7. Done, 7."]);
+    assert!(losses.is_empty(), "{losses:?}");
+    let (runs, losses) = read("");
+    assert_eq!(runs.len(), 1);
+    let told = losses.keys().next().unwrap();
+    assert!(told.starts_with("file of 2 sessions") && told.contains("`session = \"/session\"`"), "{told}");
+}
+
+/// Counts with names of their own, as the whole prompt or without its cached part; what stands around the runs is of all of them.
+#[test]
+fn parts_of_usage_are_read_by_their_pointers() {
+    let read = |usage: &str, log: &str| {
+        let text = format!(
+            "runs = \"/runs\"\nmessages = \"/turns\"\n[run]\nagent = \"/app\"\ntask = \"/name\"\n[message]\nrole = \"/who\"\ncontent = \"/says\"\n[usage]\n{usage}"
+        );
+        let source = Source { mapping: Some(mapping(&text)), ..Source::new("d/x.json", "mapping") };
+        let mut sink = Sink::new(&source);
+        super::read(log.as_bytes(), &mut sink).unwrap();
+        sink.trajectories.remove(0)
+    };
+    let log = r#"{"app":"mine","name":"of all","odd":1,"runs":[{"turns":[{"who":"user","says":"Go."},
+        {"who":"bot","says":"Done.","burn":{"in":100,"out":20,"hit":60,"put":5,"think":7,"usd":0.5}}]}]}"#;
+    let whole = "input = [\"/none\", \"/burn/in\"]\noutput = \"/burn/out\"\ncached = \"/burn/hit\"\nreasoning = \"/burn/think\"\ncost = \"/burn/usd\"\n";
+    crate::logs::formats::reading::fields::take_counts();
+    let run = read(whole, log);
+    let dropped = crate::logs::formats::reading::fields::take_counts().dropped;
+    let left: Vec<&str> =
+        dropped.keys().map(|key| key.as_str()).filter(|key| key.contains("mapping")).collect();
+    assert_eq!(left, ["mapping.document./name", "mapping.document./odd", "mapping.message./burn/put"]);
+    // Who works is said once for all, and no task is that of all runs.
+    assert_eq!((run.agent.as_deref(), run.task_id.as_deref()), (Some("mine"), Some("x")));
+    let usage = run.steps[1].usage.as_deref().unwrap();
+    assert_eq!((usage.input, usage.output, usage.cache_read), (100, Some(20), Some(60)));
+    assert_eq!((usage.reasoning, usage.cost), (Some(7), Some(0.5)));
+    let parts = "uncached = \"/burn/in\"\ncached = \"/burn/hit\"\ncache_write = \"/burn/put\"\n";
+    let usage = read(parts, log).steps[1].usage.as_deref().cloned().unwrap();
+    assert_eq!((usage.input, usage.cache_read, usage.cache_write), (165, Some(60), Some(5)));
 }
 
 #[test]

@@ -163,6 +163,95 @@ fn values_that_are_named_as_secrets_are_found() {
     }
 }
 
+/// Between a name and its value stand types, subscripts, columns and tags; programs take some without a name.
+#[test]
+fn values_are_found_in_every_form_of_a_setting() {
+    let (password, key) = ("Ja8oVIfKt8L5y", "bwhEs5Tu9jZzT9wDPPRcQ97pqQj3aMeqvOPIgqr3");
+    for text in [
+        "const DD_API_KEY: &str = \"{k}\";",
+        "export const ddApiKey: string = '{k}';",
+        "    session_secret: str = \"{k}\"",
+        "os.environ[\"SESSION_SECRET\"] = \"{k}\"",
+        "{\"code\": \"os.environ[\\\"SESSION_SECRET\\\"] = \\\"{k}\\\"\"}",
+        "config[\"password\"] = \"{p}\"",
+        "Config { db_password: Some(\"{p}\"), n: 1 }",
+        "ENV HCLOUD_TOKEN {k}",
+        "set -gx NEXTAUTH_SECRET {k}",
+        "setx WEAVIATE_API_KEY \"{k}\"",
+        "Key\tValue\nftp_password    {p}\n",
+        "| COOKIE_SECRET | {k} |",
+        "\u{2551} CODECOV_TOKEN \u{2502} {k} \u{2551}",
+        "<smtpPassword>{p}</smtpPassword>",
+        "<key>ARK_API_KEY</key>\n<string>{k}</string>",
+        "mysql_pwd                 = \"{p}\"",
+        "the gitea token is {k}, as I said",
+        "const t = process.env.WISE_TOKEN || '{k}'",
+        "client.setApiKey(\"{k}\")",
+        "docker login -u nina -p {p} r.firm.dev",
+        "redis-cli -h r -a {p} ping",
+        "mongosh -u a -p {p}",
+        "ldapsearch -x -D cn=a -w {p}",
+        "htpasswd -b f nina {p}",
+        "openssl rsa -passin pass:{p}",
+        "echo {p} | sudo -S id",
+        "echo 'nina:{p}' | chpasswd",
+        "http -a nina:{p} firm.dev",
+        "smbclient //h/s -U nina%{p}",
+        "sqlplus app/{p}@db",
+        "ALTER USER nina WITH PASSWORD '{p}';",
+        "CREATE USER a IDENTIFIED BY '{p}'",
+        "requests.get(u, auth=(\"nina\", \"{p}\"))",
+        "db.firm.de:5432:*:nina:{p}",
+        "{\"auths\": {\"r\": {\"auth\": \"{k}\"}}}",
+        "//npm.firm.dev/:_auth={k}",
+        "https://open.feishu.cn/open-apis/bot/v2/hook/{k}",
+    ] {
+        let secret = if text.contains("{p}") { password } else { key };
+        let text = text.replace("{p}", password).replace("{k}", key);
+        let told = found(&text);
+        assert!(told.iter().any(|(_, found)| *found == secret), "{text}: {told:?}");
+    }
+    for (text, secret) in [
+        ("PASSWORD=correcthorsebattery", "correcthorsebattery"),
+        ("{\"password\":\"correcthorsebattery\"}", "correcthorsebattery"),
+        ("export PGPASSWORD=hunterzwei", "hunterzwei"),
+        ("otpauth://totp/Firm:nina?secret=JBSWYDPEHPKJLMNO&issuer=Firm", "JBSWYDPEHPKJLMNO"),
+        (
+            "ZHIPUAI_API_KEY=71ebb031f8bbba11cdea42b707be1a39.hYBIhAEqZsiFAt8p",
+            "71ebb031f8bbba11cdea42b707be1a39.hYBIhAEqZsiFAt8p",
+        ),
+    ] {
+        let told = found(text);
+        assert!(told.iter().any(|(_, found)| *found == secret), "{text}: {told:?}");
+    }
+    for nothing in [
+        "PASSWORD=passwordpassword PASSWORD=yourpassword {\"password\": \"passwordHash\"}",
+        "{\"password\": \"Wachtwoord\", \"passwordLabel\": \"Kennwort\"} password=correcthorsebattery",
+        "| token | the kind of it | docker run -p 8080:80 x1 redis-cli -a $PASS1 login password",
+        "PublicKeyToken=b77a5c561934e089 s3_key = \"datasets/2024/run-17/part-0003.parquet\"",
+        "cache-key: v2-deps-linux-3f2a9c81 primary_key = \"01HQZX3V5T8K2M9P4R7W\" cacheKey: 'v2Deps9Linux3f2a9c81'",
+        "sort_key=\"created_at#2024-01-01\" citation_key: vaswani2017attention_is_all",
+        "the token is expired_since_2024_11_28 and echo done | sudo -S id",
+    ] {
+        assert_eq!(found(nothing), [], "{nothing}");
+    }
+}
+
+/// What was redacted tells nothing of what stands behind it, and a letter of an escape is no name.
+#[test]
+fn placeholders_are_no_names_of_keys() {
+    for nothing in [
+        "API_KEY=<generic-api-key-1>\n2f8a91bc04d17e55a1b2 fix: parser",
+        "SECRET_KEY=<generic-api-key-1> req_7Hk29dPq1Zx4 ok",
+        "{\"code\": \"x\\n\\n@app.get(1)\"}",
+        "\\n@app.get(\\\"/health\\\")",
+    ] {
+        assert_eq!(found(nothing), [], "{nothing}");
+    }
+    let told = found("<generic-api-key-1>\nAPI_KEY=Zk39dkqPw0Lm27Xc81Vb");
+    assert_eq!(told.iter().map(|(_, found)| *found).collect::<Vec<_>>(), ["Zk39dkqPw0Lm27Xc81Vb"]);
+}
+
 #[test]
 fn a_secret_is_redacted_whole_and_an_escape_stays() {
     let teams = "https://firm.webhook.office.com/webhookb2/d1fa9c3d-420a-1df0-a7a7-98e48a34c164@507dfa7a-c14f-2129-4083-a84853660ee6/IncomingWebhook/de94506b554e2c9765f09b731099e5b6/f6629c0e-6832-f586-1139-7238095ca01e";

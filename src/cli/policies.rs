@@ -1,7 +1,25 @@
-//! What the policies of a trial are called.
+//! What the policies of a trial are called: so it prints them, and so they can be asked for.
 
-use super::FULL;
+use anyhow::Context as _;
+
 use crate::experiment::plan::Variant;
+use crate::text::escape;
+
+/// What compresses nothing.
+pub(super) const FULL: &str = "full";
+
+/// The variant of a run that is named so: by its id or label, or in the words that a trial prints.
+pub(super) fn named<'a>(all: &'a [Variant], name: &str) -> anyhow::Result<&'a Variant> {
+    let said: Vec<&Variant> = all.iter().filter(|v| policy(v) == name).collect();
+    // Variants of other experiments may differ in what these words do not say.
+    if let [one] = said[..] {
+        return Ok(one);
+    }
+    Variant::find(all, name).with_context(|| {
+        let labels: Vec<String> = all.iter().map(|v| escape::line(&v.label)).collect();
+        format!("no variant `{name}`\nhint: these are: {}", labels.join(", "))
+    })
+}
 
 /// A policy in words.
 pub(super) fn policy(v: &Variant) -> String {
@@ -50,10 +68,11 @@ fn words(v: &Variant) -> (&str, Option<String>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::catalogue;
-    use super::super::EXPERIMENT;
+    use super::super::catalogue;
     use super::*;
     use crate::experiment::Plan;
+
+    const EXPERIMENT: &str = include_str!("../data/try.toml");
 
     #[test]
     fn the_experiment_is_sound_and_every_policy_has_words() {
@@ -75,6 +94,14 @@ mod tests {
         list old calls, at 80 % of window = list old calls @ 80 % of window
         random tenth, every 21 turns = random tenth @ every 21 turns
         ");
+        for v in &plan.variants {
+            let id = |name: &str| named(&plan.variants, name).map(|v| v.id.clone());
+            assert_eq!(id(&policy(v)).unwrap(), v.id);
+            // What fits two names neither.
+            let twice = [plan.variants.clone(), vec![Variant { id: "x".to_owned(), ..v.clone() }]].concat();
+            let error = named(&twice, &policy(v)).unwrap_err().to_string();
+            assert!(error.starts_with("no variant `"), "{error}");
+        }
         assert_eq!(EXPERIMENT.matches("window = \"own\"").count(), 1, "which `--window` sets");
         assert!(!EXPERIMENT.contains("[prices]") && !EXPERIMENT.contains("[data]"));
     }
