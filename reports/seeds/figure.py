@@ -8,7 +8,7 @@ NAMES = {"claude-code": "Claude Code", "sweagent": "SWE-agent", "openhands-compl
          "fireact": "FireAct", "who-and-when": "Who&amp;When"}
 # Runs that have panels, with the run of triggers that is drawn beside.
 RUNS = {"experiment": ("triggers", ""), "golden-experiment": ("golden-triggers", ""), "short": (None, ", n = 6, keep = 2")}
-LEAST, COLUMNS = 5, 2  # Points of a panel; panels side by side.
+LEAST, COLUMNS = 6, 2  # Points of a panel; panels side by side.
 # Code, name; strategies under `turns`, then triggers with strategy A.
 STRATEGIES = {
     "summary": ("A", "naive summary"), "codex": ("B", "Codex"), "hierarchical": ("C", "hierarchical"), "notes": ("D", "A-MEM (notes)"),
@@ -17,7 +17,7 @@ STRATEGIES = {
     "tiered(top_n=3,visible=all": ("Ta", "tiered, all in sight"), "prune-importance": ("P", "importance"), "tri-level": ("L", "tri-level"),
     "random": ("R", "random lines, 0.1"), "drop-all": ("0", "nothing kept"),
 }
-TRIGGERS = {"subtask": "s", "intent": "i", "boundary": "b", "staleness": "t", "hybrid": "y"}
+TRIGGERS = {"subtask": "s", "subtask, the seed's signals": "s0", "intent": "i", "boundary": "b", "staleness": "t", "hybrid": "y"}
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#777"
 WIDTH, HEIGHT, LEFT, TOP = 380, 300, 60, 40
 
@@ -29,7 +29,7 @@ def code(row):
         return "hy", BLUE
     strategy, _, trigger = label.partition(" @ ")
     if row["run"].endswith("triggers"):
-        name = trigger.partition(" ")[0].partition("(")[0]
+        name = trigger.partition(" [")[0].partition("(")[0]
         return (TRIGGERS[name], ORANGE) if strategy == "summary" and name in TRIGGERS else None
     found = [name for name in STRATEGIES if strategy.startswith(name)]
     return (STRATEGIES[found[0]][0], GREY if found[0] in ("random", "drop-all") else BLUE) if found else None

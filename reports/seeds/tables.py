@@ -6,6 +6,7 @@ golden data), each as again.sh makes it: its rows, and report/ by `trajpress rep
 and firings.csv, a row a trigger, signal and format.
 """
 import csv
+import re
 import sys
 from pathlib import Path
 
@@ -21,6 +22,11 @@ def told(value, digits=2):
     return "-" if value in (None, "") else f"{float(value):.{digits}f}"
 
 
+def named(label):
+    """The two settings of `subtask` by what they are; its six switches would fill the line."""
+    return re.sub(r"subtask\(learned=(true|false)[^)]*\)", lambda found: "subtask" if found[1] == "true" else "subtask, the seed's signals", label)
+
+
 def rows_of(run):
     """Rows by format, and of all formats together where there are several."""
     with open(run / "report" / "by_format.csv", newline="") as file:
@@ -30,7 +36,7 @@ def rows_of(run):
             for row in csv.DictReader(file):
                 more = {"run": run.name, "format": "all", "n_trajectories": row["n_cells_ok"]}
                 rows.append({field: row.get(field, "") for field in FIELDS} | more)
-    return rows
+    return [row | {"label": named(row["label"])} for row in rows]
 
 
 def table(rows, name):
@@ -74,7 +80,8 @@ def firings(made, out):
         fired as (select variant, format, coalesce(trigger_kind || coalesce(' ' || (details::json->>'from') || ' to ' || (details::json->>'to'), ''), 'all') signal,
                          grouping(trigger_kind) whole, count(*) n, sum((scope_end - scope_start <= 1)::int) one
                   from {events} join {trajectories} using (trajectory) group by grouping sets ((variant, format), (variant, format, trigger_kind, details)))
-        select trigger, signal, format, decisions.n::int, sum(fired.n)::int, sum(one)::int
+        select trigger || case when trigger = 'subtask' and trigger_params::json->>'learned' = 'false' then ', the seed''s signals' else '' end trigger,
+               signal, format, decisions.n::int, sum(fired.n)::int, sum(one)::int
         from decisions join {variants} using (variant) join fired using (variant, format) where strategy = 'drop-all' group by all order by all""")]
     n_of = {format: n for _, _, format, n, *_ in found}
     with open(out / "firings.csv", "w", newline="") as file:
