@@ -43,7 +43,7 @@ def table(rows, name):
     """The variants of a run on a format; none where no need is exposed often enough."""
     if any(row["need_retention_exposed"] for row in rows):
         yield f"\n## {name}\n\n| variant | token savings | money | exposed needs kept | random | oracle | efficiency |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
-        for row in sorted(rows, key=lambda row: -float(row["need_retention_exposed"] or -1)):
+        for row in sorted(rows, key=lambda row: (-float(row["need_retention_exposed"] or -1), row["label"])):
             ends = lambda of: f" [{told(row[of + '_lo'])}, {told(row[of + '_hi'])}]" if row[of + "_lo"] else ""
             cells = [row["label"], told(row["token_savings"]), told(row["cost_savings"]), told(row["need_retention_exposed"]) + ends("need_retention_exposed")]
             cells += [told(row["random_exposed"]), told(row["oracle_exposed"]), told(row["efficiency"]) + ends("efficiency")]
@@ -67,7 +67,7 @@ def formats(made, rows):
             is_told = row["need_retention_exposed"] != ""
             n = row["n_needs_exposed"] or "0"
             found.setdefault(format, {})[name] = counts, n if is_told or n == "0" else f"{n}, too few", told(row["n_eff_exposed"], 0)
-    for format, of in sorted(found.items(), key=lambda pair: -max(counts[1] for counts, *_ in pair[1].values())):
+    for format, of in sorted(found.items(), key=lambda pair: (-max(counts[1] for counts, *_ in pair[1].values()), pair[0])):
         counts, *needs = of.get("experiment") or of["golden-experiment"]
         short = of.get("short")
         yield f"| {format} | {' | '.join(map(str, [*counts, *needs]))} | {' | '.join(map(str, [short[0][2], *short[1:]] if short else ['-'] * 3))} |"
@@ -88,7 +88,7 @@ def firings(made, out):
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["trigger", "signal", "format", "decisions", "firings", "of_one_turn", "per_100_decisions", "share_of_one_turn"])
         writer.writerows([*row, told(100 * row[4] / row[3]), told(row[5] / row[4])] for row in found)
-    wide = sorted((format for format, n in n_of.items() if n >= MIN_DECISIONS), key=lambda format: -n_of[format])
+    wide = sorted((format for format, n in n_of.items() if n >= MIN_DECISIONS), key=lambda format: (-n_of[format], format))
     yield (f"\n## Firings in 100 decisions\n\nIn brackets the share of events of one turn. Formats of {MIN_DECISIONS} decisions and more; firings.csv has all.\n\n"
            f"| trigger | signal | {' | '.join(wide)} |\n| --- | --- |{' ---: |' * len(wide)}\n| | decisions | {' | '.join(str(n_of[f]) for f in wide)} |")
     by = {(trigger, signal, format): f"{100 * n / decisions:.1f} ({one / n:.2f})" for trigger, signal, format, decisions, n, one in found}
