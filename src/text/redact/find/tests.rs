@@ -232,6 +232,7 @@ fn values_are_found_in_every_form_of_a_setting() {
         "cache-key: v2-deps-linux-3f2a9c81 primary_key = \"01HQZX3V5T8K2M9P4R7W\" cacheKey: 'v2Deps9Linux3f2a9c81'",
         "sort_key=\"created_at#2024-01-01\" citation_key: vaswani2017attention_is_all",
         "the token is expired_since_2024_11_28 and echo done | sudo -S id",
+        "HEX_PAT = \"[0-9A-Fa-f]{1,4}\" LS32_PAT = \"(?:{hex}:{hex}|{ipv4})\"",
     ] {
         assert_eq!(found(nothing), [], "{nothing}");
     }
