@@ -1,7 +1,7 @@
 //! Tests of the trigger by scripts.
 
 use super::super::tests::{fired, lines, refused};
-use crate::turns::ends::{Ends, N_BUCKETS};
+use crate::turns::ends::{Ends, LEAST, N_BUCKETS};
 
 /// The seed's four signals alone.
 const SEED: &str = "learned = false\nexplicit_completion = true\nsemantic_marker = true\ntest_success = true\ntool_pattern = true";
@@ -231,6 +231,7 @@ fn learned_odds_tell_one_turn_later() {
         agent: Well.
         agent: bye";
     assert_eq!(fired(script, "subtask", &own), ["5: subtask/learned ..3 0.7"]);
+    assert_eq!(super::Subtask::default().least_odds, LEAST, "what training counts by");
     let sure = format!("{own}\nleast_odds = 1.0");
     assert_eq!(fired(script, "subtask", &sure), [""; 0]);
     std::fs::remove_file(&file).unwrap();
