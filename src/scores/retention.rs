@@ -22,8 +22,8 @@ pub use ledger::Ledger;
 pub use questions::Questions;
 pub use strata::Strata;
 
-/// Keys of the strata of needs.
-const STRATA: &[&str] = &[
+/// Keys of the strata of needs, in the order in which they are written.
+pub const STRATA: &[&str] = &[
     "set",
     "tail",
     "class",

@@ -367,7 +367,7 @@ impl Reader<'_> {
 
     fn stratum(&self, text: &Spanned<String>) -> anyhow::Result<String> {
         let of_scores = scores::all().flat_map(|score| score.strata).copied();
-        let mut known: Vec<&str> = STRATUM_KEYS.into_iter().chain(MORE_STRATUM_KEYS).collect();
+        let mut known: Vec<&str> = STRATUM_KEYS.iter().copied().chain(MORE_STRATUM_KEYS).collect();
         for key in of_scores {
             if !known.contains(&key) {
                 known.push(key);

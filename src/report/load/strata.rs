@@ -151,20 +151,7 @@ impl<'a> Grouped<'a> {
 pub(crate) struct Stratum(Vec<(usize, String, String)>);
 
 /// Keys of strata, in the order in which they are written. Others follow by name.
-pub(crate) const STRATUM_KEYS: [&str; 12] = [
-    "set",
-    "tail",
-    "class",
-    "kind",
-    "horizon",
-    "point",
-    "body",
-    "unsupported",
-    "shadow",
-    "cap",
-    "found",
-    "partners",
-];
+pub(crate) const STRATUM_KEYS: &[&str] = crate::scores::retention::STRATA;
 
 impl Stratum {
     pub(crate) fn parse(text: &str) -> Self {

@@ -93,7 +93,7 @@ impl Summary {
             rows.iter().map(|(_, s)| Some(s.metric.clone())),
         );
         t.text("stratum", "the stratum in full", rows.iter().map(|(_, s)| Some(s.stratum.to_string())));
-        for key in STRATUM_KEYS {
+        for &key in STRATUM_KEYS {
             t.text(key, doc_of(key), rows.iter().map(|(_, s)| s.stratum.get(key).map(str::to_owned)));
         }
         t.count(
